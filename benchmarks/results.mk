@@ -331,10 +331,6 @@ results-mimic-slow: $(READY) ## docs/research/mimic.md: slow walking with schedu
 	$(BIN)/python benchmarks/mimic_slow.py --out $(DATA)/mimic_slow.json
 	$(TABLES) mimic-slow
 
-results-mimic-style: $(READY) ## docs/research/mimic.md: hand-weighted rewards and a discriminator at equal env steps; DEVICE=cuda on a GPU, else long
-	PYTHONPATH=. $(BIN)/python benchmarks/mimic_style.py --device $(or $(DEVICE),cpu) --out $(DATA)/mimic_style.json
-	$(TABLES) mimic-style
-
 results-mimic-balance: $(READY) ## docs/research/mimic.md: which motions are hard to balance in
 	$(BIN)/python benchmarks/mimic_balance.py --json $(DATA)/mimic_balance.json
 	$(TABLES) mimic-balance

@@ -114,7 +114,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "mimic-gpu": mimic.gpu,
     "mimic-balance": mimic.balance,
     "mimic-slow": mimic.slow,
-    "mimic-style": mimic.style,
     "mimic-motions": mimic.motions,
     "mimic-motions:one": mimic.one_policy,
     "mimic-parity:driven": mimic.driven,

@@ -96,22 +96,6 @@ def slow() -> str:
     return table(header, lines)
 
 
-def style() -> str:
-    """Returns how far walkers were after equal env steps with rewards by hand and learned ones; of `mimic_style.py`."""
-    found: dict[tuple[int, str], list[dict[str, float]]] = defaultdict(list)
-    for run in read_json("mimic_style.json"):
-        for count, point in enumerate(run["points"]):
-            found[count, run["reward"]].append(point)
-    lines = []
-    for (_, reward), points in sorted(found.items()):
-        steps = sum(point["env_steps"] for point in points) / len(points)
-        numbers = ("stable_walks", "duration_s", "rmse_deg", "speed_error", "imitation")
-        cells = (_range([point[number] for point in points]) for number in numbers)
-        lines.append([f"{steps / 1e6:.1f} M", reward, str(len(points)), *cells])
-    header = ["env steps", "reward", "seeds", "stable walks of 20", "walks for, s", "joint error, degrees"]
-    return table([*header, "speed error", "imitation"], lines)
-
-
 def balance() -> str:
     """Returns how accurately steps must be placed in motions; of `mimic_balance.py`."""
     lines = [

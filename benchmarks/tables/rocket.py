@@ -69,7 +69,7 @@ _COMPARED = {
     "mix": "70 % of games against itself, 15 % chaser, 15 % shooter",
     "kick": "every episode begins with a kickoff",
     "goal": "twice the reward for goals",
-    "zero": "zero-sum rewards",
+    "zero": "zero-sum rewards (each seat less the other team's mean; removed)",
     "dense": "less reward for touches and the way to the ball",
 }
 

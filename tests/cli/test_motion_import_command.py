@@ -54,13 +54,13 @@ def test_a_map_is_written_corrected_and_used(
     assert "  right_knee: null\n" in text
     assert "  left_knee: 'mixamorig:LeftLeg'\n" in text
     Path("map.yaml").write_text(text.replace("right_knee: null", "right_knee: Tail") + "unit_m: 0.01\n")
-    code, out, err = run("motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.npz", "--json")
+    code, out, err = run("motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.csv", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["joints"]["right_knee"] == "Tail"
     assert report["found"]["unit"].startswith("0.01 m (given)")
     assert report["summary"]["natural_speed_m_s"] == pytest.approx(1.25, rel=0.02)
-    assert Path("new/walk.npz").is_file()
+    assert Path("new/walk.csv").is_file()
 
 
 def test_a_part_that_is_no_walk_is_written_with_a_warning(
@@ -95,8 +95,9 @@ def test_the_walker_is_filmed_beside_the_recording(run: Run, tmp_path: Path, wal
     ("arguments", "said"),
     [
         (("nowhere.bvh",), "motion file nowhere.bvh is missing; the path is relative"),
+        (("walk.csv",), "(.csv) are used as they are"),
         (("walk.fbx",), "motion file walk.fbx ends with .fbx; valid: .bvh, .npz, .c3d"),
-        (("walk.bvh", "--out", "a.txt"), "motion file a.txt ends with .txt; valid: .csv, .npz"),
+        (("walk.bvh", "--out", "a.txt"), "motion file a.txt ends with .txt; valid: .csv"),
         (("walk.bvh", "--start", 9), "from 9 s to its end there are 0 frames of walk.bvh, which lasts 3.00 s"),
         (("walk.bvh", "--map", "no.yaml"), "there is no such file"),
         (("walk.bvh", "--height", 5), "height_m: Input should be less than or equal to 2.2, got 5"),

@@ -31,7 +31,7 @@ WORLDS: dict[str, tuple[str, dict[str, Any], tuple[str, ...], int]] = {
         ("greedy", "balanced"),
         30,
     ),
-    "mimic": ("mimic", {"friction_range": (0.5, 1.0), "starts": "adaptive", "pushes": {"impulse_ns": 20.0}}, (), 10),
+    "mimic": ("mimic", {"pushes": {"impulse_ns": 20.0}}, (), 10),
     "roshambo": ("roshambo", {"throws": 40}, ("meta", "matcher"), 20),
     "tug": ("tug", {}, ("random", "strong"), 3),
     **{name: (name, {}, (), 2) for name in ("dig", "duel", "endless", "identity", "point", "recall", "rps")},

@@ -68,7 +68,7 @@ def test_absurd_values_are_refused_by_name(world: str, setting: str, value: floa
     [
         ("rocket", {"setters": {"kickoff": 1e300}}),
         ("rocket", {"setters": {"kickoff": -1.0}}),
-        ("mimic", {"friction_range": [0.0, 1e9]}),
+        ("mimic", {"speed_range": [0.0, 1e9]}),
         ("mimic", {"pushes": {"impulse_ns": 1e9}}),
         ("city", {"rules": {"columns": 10**9}}),
         ("city", {"rules": {"threads": 10**9}}),

@@ -198,8 +198,8 @@ def test_the_account_of_a_real_world_adds_up_exactly() -> None:
 def test_shared_rewards_of_the_rows_are_those_of_all_seats(plays_all: bool) -> None:
     """Rows move between seats; each is rewarded by what all seats of its game did, and behaves as itself."""
     env, generator = make_env("duel", 2), torch.Generator().manual_seed(0)
-    config = RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 8.0}, "zero_sum": True})
-    manager = RewardManager("duel", env.spec.events, (config,), {}, env.spec.teams)
+    config = RewardConfig.model_validate({"weights": {"reward": 1.0, "wins": 8.0}, "team_spirit": 0.5})
+    manager = RewardManager("duel", env.spec.events, (config,), {}, (0, 0))
     episode_metrics = EpisodeMetrics(
         lambda info: {"lead": info.state_metrics["lead"]}, lambda sums, _lengths, _hz: dict(sums)
     )
@@ -216,7 +216,7 @@ def test_shared_rewards_of_the_rows_are_those_of_all_seats(plays_all: bool) -> N
         ends = torch.tensor([t == 3, t == 3])
         trace.record(t, StepResult({}, ends, none, {}, events, {"lead": lead}))
         own = reward + 8.0 * wins
-        expected.append((own - own.flip(1)).flatten()[rows.index].tolist())
+        expected.append((0.75 * own + 0.25 * own.flip(1)).flatten()[rows.index].tolist())
         leads += lead.flatten()[rows.index]
         if not plays_all:
             rows.index.copy_(torch.tensor([1 - t % 2, 2 + t % 2]))  # they move after the step
@@ -227,7 +227,7 @@ def test_shared_rewards_of_the_rows_are_those_of_all_seats(plays_all: bool) -> N
 
 
 def test_the_account_of_shared_rewards_adds_up_exactly() -> None:
-    episodes, rewards, totals = run_brawl(2, rewards={"team_spirit": 0.5, "zero_sum": True})
+    episodes, rewards, totals = run_brawl(2, rewards={"team_spirit": 0.5})
     for table, reward, total in zip(episodes, rewards, totals, strict=True):
         assert sum(total.values()) == reward.double().sum().item()
         if len(table):

@@ -84,9 +84,7 @@ def test_shared_rewards_are_recorded() -> None:
     graphs, plain = (
         rollouts(
             make_config("rocket", {}, cuda_graphs=cuda_graphs).model_copy(
-                update={
-                    "rewards": RewardConfig(base="dense", team_spirit=WeightPath(points=((0, 0.3),)), zero_sum=True)
-                }
+                update={"rewards": RewardConfig(base="dense", team_spirit=WeightPath(points=((0, 0.3),)))}
             ),
             8,
         )

@@ -118,7 +118,7 @@ def test_other_actions_and_no_mirror_do_what_they_do_in_python() -> None:
     """Driven by the same actions, a walker whose settings are all others goes the same way."""
     import torch
 
-    config = {"walker": "walker-13", "action": "delta", "delta_deg": 8.0, "mirror": False, "start_noise": 0.0,
+    config = {"walker": "walker-13", "action": "torque", "mirror": False, "start_noise": 0.0,
               "starts": "fixed", "speed_change_s": 0.0, "lowest_height": 0.3, "largest_tilt_deg": 100.0}  # fmt: skip
     with _mimic(**config) as env:
         live = describe(env)

@@ -49,8 +49,6 @@ def flat(document: JSON, prefix: str = "") -> dict[str, JSON]:
         ("brawl", "quick"),
         ("brawl", "competition"),
         ("city", "quick"),
-        ("mimic", "walk"),
-        ("rocket", "quick"),
     ],
 )
 def test_a_test_size_differs_in_budget_and_cadence_alone(world: str, name: str) -> None:

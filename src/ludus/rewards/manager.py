@@ -1,11 +1,16 @@
 """The manager: weighs the terms of a rollout into its rewards, and keeps them apart for the account.
 
+Where seats share (team spirit), each term is mixed with its mean over the seat's team. With `c` a seat's part of a
+term, `n` the size of its team and `S` the team's sum, the seat gets
+
+    (1 - team_spirit) * c + team_spirit * S / n
+
 Several terms are rounded to multiples of 2^-16 before they are added. Sums of such numbers are exact in float32 up to
 256 and in float64 far beyond any run, in whatever order they are added: so the account of a rollout, of an episode or
 of a whole run adds up to its reward bit for bit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import torch
@@ -14,21 +19,12 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.state import Count, StateModel, check_index, check_names
-from ludus.rewards.discriminator import STYLE, Discriminator
-from ludus.rewards.sharing import Sharing, check_teams, share_rewards
 from ludus.rewards.step_info import StepInfo
-from ludus.rewards.terms import RewardTerm, find_terms
+from ludus.rewards.terms import find_terms
 from ludus.rewards.weights import RewardConfig, WeightPath
 
 GRID = 2.0**-16
 _OWN = "ludus."  # modules of the package
-
-
-class SharingState(StateModel):
-    """A `Sharing` as JSON."""
-
-    team_spirit: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    zero_sum: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 
 class RewardState(StateModel):
@@ -39,14 +35,14 @@ class RewardState(StateModel):
         since: Env steps at which it began.
         glide: Env steps that the weights take from the ones before to its own.
         old: Weights before, by term.
-        shared_from: Sharing before, where seats share.
+        shared_from: Team spirit before, where seats share.
     """
 
     phase: Count = Field(alias="stage")
     since: Count
     glide: Count
     old: dict[str, float] = Field(alias="from")
-    shared_from: SharingState = SharingState()
+    shared_from: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
 
 class RewardManager:
@@ -55,8 +51,7 @@ class RewardManager:
     Attributes:
         names: All terms that the run has in any of its phases, in the order of the account.
         weights: Present weight of each term, times its factor.
-        sharing: How much seats share at present.
-        discriminator: Who rates the term `style`, and learns from every rollout; None where no phase has it.
+        team_spirit: How much seats share at present.
     """
 
     def __init__(
@@ -66,7 +61,6 @@ class RewardManager:
         configs: tuple[RewardConfig, ...],
         sets: "Sets",
         teams: tuple[int, ...] = (),
-        discriminator: Discriminator | None = None,
     ) -> None:
         """Find the terms of all phases.
 
@@ -76,27 +70,23 @@ class RewardManager:
             configs: The rewards of every phase; the first one is in force.
             sets: The world's named sets of weights.
             teams: Team of each seat, where rewards are shared.
-            discriminator: Who rates the term `style`, where a phase has it.
 
         Raises:
             UnknownNameError: A term or a set does not exist.
-            ConfigError: There is nothing to reward, or no seat to share it with.
+            ConfigError: There is nothing to reward, or there are no teams to share it in.
         """
         self._paths = tuple(resolve_weights(config, world, sets) for config in configs)
         self._configs = configs
         self.names = tuple(dict.fromkeys(name for paths in self._paths for name in paths))
         if not self.names:
             raise ConfigError(f"{world} needs at least one reward term; its events: {', '.join(events) or 'none'}")
-        self.discriminator = discriminator
-        learned: dict[str, RewardTerm] = {} if discriminator is None else {STYLE: discriminator}
-        self._terms = learned | find_terms(world, tuple(name for name in self.names if name not in learned), events)
-        is_own = all(term.__module__.startswith(_OWN) for term in self._terms.values())
-        self._can_be_recorded = is_own and discriminator is None
+        self._terms = find_terms(world, self.names, events)
+        self._can_be_recorded = all(term.__module__.startswith(_OWN) for term in self._terms.values())
         self._phase, self._since, self._from = 0, 0, dict.fromkeys(self.names, 0.0)
         self._glide = 0
-        self._teams, self._shared_from, self.sharing = teams, Sharing(), Sharing()
-        for config in configs:
-            check_teams(Sharing(config.team_spirit.highest, float(config.zero_sum)), teams, world)
+        self._teams, self._shared_from, self.team_spirit = teams, 0.0, 0.0
+        if self.shares and not teams:
+            raise ConfigError(f"{world} gives rewards without teams; leave out team_spirit")
         self.weights: dict[str, float] = {}
         self._plain: dict[str, float] = {}
         self._factors: dict[str, float] = {}
@@ -105,11 +95,11 @@ class RewardManager:
     @property
     def shares(self) -> bool:
         """Whether seats share their rewards in any phase: then `contributions` needs all seats of every game."""
-        return any(config.zero_sum or config.team_spirit.highest > 0.0 for config in self._configs)
+        return any(config.team_spirit.highest > 0.0 for config in self._configs)
 
     def set_phase(self, phase: int, env_steps: int) -> None:
         """Make a phase's weights the goal from now on; its points count from here."""
-        self._from, self._shared_from = dict(self._plain), self.sharing
+        self._from, self._shared_from = dict(self._plain), self.team_spirit
         self._phase, self._since, self._glide = phase, env_steps, self._configs[phase].glide_env_steps
         self.set_time(env_steps)
 
@@ -121,9 +111,8 @@ class RewardManager:
         share = min(inside / self._glide, 1.0) if self._glide else 1.0
         self._plain = {name: (1.0 - share) * self._from[name] + share * goal[name] for name in self.names}
         self.weights = {name: weight * self._factors.get(name, 1.0) for name, weight in self._plain.items()}
-        config = self._configs[self._phase]
-        shared = Sharing(config.team_spirit.value(inside), float(config.zero_sum))
-        self.sharing = self._shared_from.toward(shared, share)
+        spirit = self._configs[self._phase].team_spirit.value(inside)
+        self.team_spirit = (1.0 - share) * self._shared_from + share * spirit
 
     def set_factors(self, factors: Mapping[str, float]) -> None:
         """Multiply the weights of some terms by factors from the next `set_time` on; all others keep theirs.
@@ -156,8 +145,8 @@ class RewardManager:
                         "it must give one number for each element"
                     )
                 torch.mul(values, self.weights[name], out=part)
-        if self.sharing:
-            parts = share_rewards(parts, self._teams, self.sharing)
+        if self.team_spirit != 0.0:
+            parts = share_rewards(parts, self._teams, self.team_spirit)
         if len(self.names) > 1:
             parts.div_(GRID).round_().mul_(GRID)
         return parts
@@ -166,20 +155,14 @@ class RewardManager:
     def recording_key(self) -> object | None:
         """What a CUDA graph of `contributions` would depend on: the weights. None where there can be none.
 
-        Terms of users may do what cannot be recorded, and a discriminator learns meanwhile.
+        Terms of users may do what cannot be recorded.
         """
-        return (tuple(self.weights.items()), self.sharing) if self._can_be_recorded else None
-
-    def learn(self, info: StepInfo) -> None:
-        """Let the discriminator, if there is one, learn from a rollout whose rewards were weighed."""
-        if self.discriminator is not None:
-            self.discriminator.learn(info)
+        return (tuple(self.weights.items()), self.team_spirit) if self._can_be_recorded else None
 
     def state(self) -> dict[str, Any]:
         """Return what the weights depend on beside the config, for JSON."""
-        shared = {"team_spirit": self._shared_from.team_spirit, "zero_sum": self._shared_from.zero_sum}
         weights = {"stage": self._phase, "since": self._since, "glide": self._glide, "from": dict(self._from)}
-        return {**weights, "shared_from": shared} if self.shares else weights
+        return {**weights, "shared_from": self._shared_from} if self.shares else weights
 
     def load_state(self, state: object, env_steps: int) -> None:
         """Restore the state returned by `state()`.
@@ -192,8 +175,35 @@ class RewardManager:
         check_names(saved.old, self.names, "course.rewards.from")
         self._phase, self._since, self._glide = saved.phase, saved.since, saved.glide
         self._from = {name: saved.old[name] for name in self.names}
-        self._shared_from = Sharing(saved.shared_from.team_spirit, saved.shared_from.zero_sum)
+        self._shared_from = saved.shared_from
         self.set_time(env_steps)
+
+
+def share_rewards(parts: Tensor, teams: Sequence[int], team_spirit: float) -> Tensor:
+    """Share contributions among the seats of each team.
+
+    Args:
+        parts: `(terms, ..., rows)`, all seats of a game beside each other, game after game.
+        teams: Team of each seat.
+        team_spirit: Share of the team's mean in each seat's reward, 0 to 1.
+
+    Raises:
+        ConfigError: The rows are not all seats of a number of games.
+    """
+    if parts.shape[-1] % len(teams):
+        raise ConfigError(
+            f"rewards are shared among all {len(teams)} seats of a game, got {parts.shape[-1]} rows; give every seat's"
+        )
+    seats = parts.view(*parts.shape[:-1], -1, len(teams))
+    # Not indexed by a list, which would have to be copied to a GPU: that cannot be recorded.
+    columns = seats.unbind(-1)
+    shared = torch.empty_like(seats)
+    for team in dict.fromkeys(teams):
+        members = [seat for seat, its in enumerate(teams) if its == team]
+        total = torch.stack([columns[seat] for seat in members], -1).sum(-1)
+        for seat in members:
+            shared[..., seat] = seats[..., seat] * (1.0 - team_spirit) + total * (team_spirit / len(members))
+    return shared.flatten(-2)
 
 
 Sets = Mapping[str, Mapping[str, float | WeightPath]]

@@ -2,8 +2,9 @@
 
 import math
 from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -63,33 +64,6 @@ Weight = Annotated[WeightPath, BeforeValidator(_number_is_constant)]
 """A config field that takes a number, or a mapping with `points` and `kind`."""
 
 
-class StyleConfig(BaseModel):
-    """The reward term `style`: likeness to a reference as a discriminator judges it, above 0 in every step.
-
-    Attributes:
-        differences: Names of the world's state metrics that are 0 where the agent is like the reference, or patterns of
-            them such as `error_*`. Their square roots, with their signs, are compared: errors are often squares.
-        net_arch: Hidden layers of the discriminator, with ReLU.
-        learning_rate: Learning rate of its Adam.
-        gradient_penalty: Weight of the squared gradient at the agent's differences; a larger one makes the reward
-            smoother.
-        n_updates: Steps of its optimizer per rollout.
-        batch_size: Differences per step, drawn from the rollout.
-        memory: Share of the running mean square of each difference, by which it is scaled, that stays from rollout to
-            rollout.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    differences: tuple[str, ...] = Field(min_length=1)
-    net_arch: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (64, 64)
-    learning_rate: float = Field(default=1e-3, gt=0.0, le=1.0)
-    gradient_penalty: float = Field(default=0.2, ge=0.0, le=1e6)
-    n_updates: int = Field(default=8, ge=1, le=10_000)
-    batch_size: int = Field(default=2048, ge=1, le=2**24)
-    memory: float = Field(default=0.98, ge=0.0, lt=1.0)
-
-
 class RewardConfig(BaseModel):
     """What the learner is rewarded for.
 
@@ -97,20 +71,19 @@ class RewardConfig(BaseModel):
         base: Name of a set of weights that the world ships; None starts with none.
         weights: Weight of each term, added to the set or replacing its value; 0 removes a term.
         team_spirit: Share of the team's mean in the reward of each of its seats, from 0 to 1.
-        zero_sum: Whether to subtract the mean reward of all seats of other teams.
         glide_env_steps: Env steps over which weights change from the old to the new ones when a phase changes them.
-        style: The discriminator of the reward term `style`, which is weighed like any other; None for none. All phases
-            that have one share it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "style": "mimic.md#a-learned-reward",
+        "zero_sum": "rocket.md#what-was-compared-for-quick",
+    }
 
     base: str | None = None
     weights: dict[str, Weight] = Field(default_factory=dict)
     team_spirit: Weight = WeightPath(points=((0, 0.0),))
-    zero_sum: bool = False
     glide_env_steps: int = Field(default=0, ge=0, le=MAX_ENV_STEPS)
-    style: StyleConfig | None = None
 
     @field_validator("team_spirit")
     @classmethod

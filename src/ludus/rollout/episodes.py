@@ -257,8 +257,8 @@ class EpisodeRecorder(RolloutReward):
         return self._choose(self._measures)[..., self._spec.state_metrics.index(name)]
 
     def rewards(self) -> Tensor:
-        """Weigh all steps and return `(steps, rows)`; then a reward that is learned learns from them."""
-        self._manager.learn(self._weigh())
+        """Weigh all steps and return `(steps, rows)`."""
+        self._weigh()
         return self._quantities[: len(self._manager.names)].sum(0)
 
     def totals(self) -> dict[str, float]:
@@ -343,12 +343,8 @@ class EpisodeRecorder(RolloutReward):
         self._running.zero_()
         self._lengths.zero_()
 
-    def _weigh(self) -> StepInfo:
-        """Make all that is summed over episodes, `(quantities, steps, rows)`, reward terms first, and its sums.
-
-        Returns:
-            The steps of the learner's rows.
-        """
+    def _weigh(self) -> None:
+        """Make all that is summed over episodes, `(quantities, steps, rows)`, reward terms first, and its sums."""
         info = self._moment(self._events, self._measures)
         parts = self._manager.contributions(info)
         if self._chosen is not None:
@@ -360,7 +356,6 @@ class EpisodeRecorder(RolloutReward):
         self._quantities = torch.cat((parts, *(value.unsqueeze(0) for value in others.values())))
         self._sums = self._ones @ self._quantities.double()  # less than half the time of a sum in float64
         self._totals = self._sums[: len(self._manager.names)].sum(1)
-        return info
 
     def _choose(self, block: Tensor) -> Tensor:
         """Return the learner's rows of all seats, `(steps, rows, names)`."""

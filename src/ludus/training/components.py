@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ludus.algorithms.algorithm import LearnerParts
 from ludus.algorithms.learner import Learner
-from ludus.core.errors import ConfigError, UnsupportedError
+from ludus.core.errors import UnsupportedError
 from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_names
 from ludus.envs.base import BatchedEnv, EnvSpec, check_fits
@@ -21,7 +21,6 @@ from ludus.envs.revealed import RevealedEnv
 from ludus.envs.world_parts import default_rewards, metrics_of, reward_sets
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.policy import Policy
-from ludus.rewards.discriminator import STYLE, Discriminator
 from ludus.rewards.manager import RewardManager
 from ludus.rewards.weights import RewardConfig
 from ludus.rollout.buffer import RolloutBuffer
@@ -113,7 +112,6 @@ class Components:
         groups, counters = self.learner.state()
         learned = {name: group for name, group in groups.items() if name != "collector"}
         weights, spec, carry_over_from = self.rewards.state(), self.env.spec, self.opponents
-        discriminator = self.rewards.discriminator
         self.env.close()
         del self.learner, self.trace, groups  # the new ones need their memory
         self.env = self._make_games(PhaseStart(stage=phase, env_steps=env_steps))
@@ -122,8 +120,6 @@ class Components:
             self.policy.spec = self.env.spec
             self._make_players(carry_over_from)
             self.rewards.load_state(weights, env_steps)
-            if self.rewards.discriminator is not None and discriminator is not None:
-                self.rewards.discriminator.load_state(discriminator.state())
             self.learner.load_learned(learned, counters)
         except BaseException:
             self.env.close()
@@ -148,7 +144,7 @@ class Components:
 
     def _make_players(self, carry_over_from: LeagueOpponents | None) -> None:
         config, env = self._here, self.env
-        self.rewards = make_rewards(env.spec, config, env.device)
+        self.rewards = make_rewards(env.spec, config)
         self.opponents = self._make_opponents(config, carry_over_from)
         self.trace = EpisodeRecorder(env.spec, self.rewards, metrics_of(env.spec.id), self.opponents)
         seed, learner = self._run.process.seed(config.seed), self.opponents.learner if self.opponents else None
@@ -198,8 +194,6 @@ class Components:
             tensors["games"] = self.env.snapshot()
         if self.opponents is not None:
             tensors["opponents"] = self.opponents.state()
-        if self.rewards.discriminator is not None:
-            tensors["discriminator"] = self.rewards.discriminator.state()
         return RunState(tensors, counters)
 
     def load_state(self, state: RunState) -> None:
@@ -211,12 +205,8 @@ class Components:
         """
         expected = {*self.learner.groups, "trace"} | ({"games"} if self.env.spec.snapshots else set())
         expected |= {"opponents"} if self.opponents is not None else set()
-        discriminator = self.rewards.discriminator
-        expected |= {"discriminator"} if discriminator is not None else set()
         optional = {*self.learner.optional_groups}
         check_names(state.tensors.keys() - optional, expected - optional, "the run's state")
-        if discriminator is not None:
-            discriminator.load_state(state.tensors["discriminator"])
         if self.opponents is not None:
             self.opponents.load_state(state.tensors["opponents"])
         self.trace.load_state(state.tensors["trace"])
@@ -244,28 +234,18 @@ class Components:
         self.close()
 
 
-def make_rewards(spec: EnvSpec, config: TrainConfig, device: torch.device | None = None) -> RewardManager:
+def make_rewards(spec: EnvSpec, config: TrainConfig) -> RewardManager:
     """Make the rewards of all phases of a run; see `TrainConfig.rewards` for what is taken when none are named.
 
     Raises:
-        UnknownNameError: A term, a set of weights or a state metric does not exist.
-        ConfigError: The term `style` has no weight or no discriminator, or phases have different ones.
+        UnknownNameError: A term or a set of weights does not exist.
     """
     configs = tuple(phase.rewards or config.rewards for phase in config.phases()) or (config.rewards,)
     named = tuple(each if each.base is not None or each.weights else _usual(spec, each) for each in configs)
-    styles = {each.style for each in named} - {None}
-    if len(styles) > 1:
-        raise ConfigError("phases have different rewards.style; one discriminator is learned in a run: make them equal")
-    style = next(iter(styles), None)
-    discriminator = None
-    if style is not None:
-        if not any(STYLE in each.weights for each in named if each.style is not None):
-            raise ConfigError("rewards.style is set, but its term has no weight; add rewards.weights.style=1, or so")
-        discriminator = Discriminator(style, spec.state_metrics, seed=config.seed, device=device)
-    return RewardManager(spec.name, spec.events, named, reward_sets(spec.id), spec.teams, discriminator)
+    return RewardManager(spec.name, spec.events, named, reward_sets(spec.id), spec.teams)
 
 
 def _usual(spec: EnvSpec, config: RewardConfig) -> RewardConfig:
     """Return the world's own rewards with what stands in a config beside whatever is rewarded."""
-    shared = ("team_spirit", "zero_sum", "glide_env_steps", "style")
+    shared = ("team_spirit", "glide_env_steps")
     return default_rewards(spec).model_copy(update={name: getattr(config, name) for name in shared})

@@ -1,6 +1,7 @@
 """Recordings with known answers: our own walker's motion, written as the files of others would hold it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import mujoco
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ludus.worlds.mimic.body import SIDES
+from ludus.worlds.mimic.capture.importing import write_clip
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.motion.clip import Clip
@@ -71,6 +73,13 @@ def gait_clip(walker: Walker, speed_m_s: float, rate_hz: float, seconds: float) 
         motion.root[:, 1:].double().numpy(), np.zeros((frames, 2), dtype=bool), np.zeros((frames, 2)), rate_hz,
         is_cyclic=False,
     )  # fmt: skip
+
+
+def write_gait(path: Path, walker: Walker, speed_m_s: float = 1.25, rate_hz: float = 100.0) -> int:
+    """Write seven seconds of the normal gait as a motion file and return the number of frames."""
+    clip = gait_clip(walker, speed_m_s, rate_hz, 7.0)
+    write_clip(clip, path, "normal gait")
+    return clip.frames
 
 
 def bodies(walker: Walker, clip: Clip) -> tuple[dict[str, Floats], dict[str, Floats]]:

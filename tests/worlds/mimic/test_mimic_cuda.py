@@ -26,9 +26,8 @@ if importlib.util.find_spec("mujoco_warp") is None:
 
 WALKERS = 40
 BUSY: dict[str, Any] = {
-    "action": "delta",
-    "starts": "adaptive",
-    "friction_range": (0.3, 1.2),
+    "action": "torque",
+    "friction": 0.7,
     "speed_change_s": 0.2,
     "episode_s": 0.3,
     "pushes": {"impulse_ns": 30.0, "every_s": 0.2},

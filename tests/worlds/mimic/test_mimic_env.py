@@ -44,9 +44,7 @@ def test_every_number_that_is_seen_has_a_name() -> None:
 
 
 @pytest.mark.usefixtures("opengl")
-@pytest.mark.parametrize(
-    "config", [{}, {"walker": "walker-13", "mirror": False, "action": "torque"}, {"action": "delta", "threads": 1}]
-)
+@pytest.mark.parametrize("config", [{}, {"walker": "walker-13", "mirror": False, "action": "torque"}, {"threads": 1}])
 def test_it_passes_the_conformance_kit(config: dict[str, Any]) -> None:
     def maker(num_envs: int, seed: int, first_game: int) -> MimicEnv:
         return make(num_envs, seed, first_game, **config)
@@ -71,7 +69,7 @@ def test_walkers_start_on_the_reference() -> None:
 
 
 def test_a_walker_on_the_reference_gets_nearly_all_of_the_reward() -> None:
-    env = make(64, start_noise=0.0, action="delta")
+    env = make(64, start_noise=0.0)
     env.reset(seed=1)
     result = env.step(still(env))
     assert float(result.events["reward"].mean()) > 0.8
@@ -200,34 +198,6 @@ def test_pushes_move_walkers_aside() -> None:
     assert float(np.median(moved)) > 0.01
 
 
-def test_friction_is_drawn_for_each_episode_and_matters() -> None:
-    env = make(64, friction_range=(0.05, 1.5))
-    env.reset(seed=2)
-    levels = env.snapshot()["mimic-v1/walker-8/friction"]
-    assert len(set(levels.tolist())) == 8
-    other = make(64, friction_range=(1.5, 1.5))
-    other.reset(seed=2)
-    actions = torch.rand(64, 1, JOINTS) - 0.5
-    for _ in range(30):
-        slippery, rough = env.step(actions), other.step(actions)
-    assert not torch.equal(slippery.observations["vector"], rough.observations["vector"])
-
-
-def test_adaptive_starts_go_back_to_where_a_game_failed() -> None:
-    env = make(256, starts="adaptive", speed=1.0, action="torque")
-    env.reset(seed=1)
-    failed = torch.full((256,), -1.0)
-    near = total = 0
-    for _ in range(200):
-        result = env.step(still(env))
-        failed = torch.where(result.terminated, result.state_metrics["phase"][:, 0], failed)
-        started = env.snapshot()["mimic-v1/walker-8/phase"][result.terminated]
-        behind = (failed[result.terminated] - started) % 1.0
-        near += int((behind < 0.151).sum())
-        total += len(behind)
-    assert 0.45 < near / total < 0.72  # half of them, and 15 % of the others by chance
-
-
 def test_physics_that_breaks_ends_the_episode_and_nothing_else() -> None:
     env, other = make(3), make(3)
     env.reset(seed=0)
@@ -266,28 +236,13 @@ def test_peaks_add_up_to_the_largest_torque() -> None:
     assert total == pytest.approx(largest, rel=1e-4)
 
 
-def test_torque_target_and_delta_do_what_they_say() -> None:
+def test_targets_reach_from_the_lowest_to_the_highest_angle() -> None:
     target = make(1, action="target", mirror=False)
     target.reset(seed=0)
     controls = target._controls
     low, high = np.deg2rad(target.walker.joints[2].range_deg)
-    angles = np.zeros((1, JOINTS))
-    assert controls.of(np.ones((1, JOINTS)), angles)[0, 2] == pytest.approx(high)
-    assert controls.of(-np.ones((1, JOINTS)), angles)[0, 2] == pytest.approx(low)
-    delta = make(1, action="delta", delta_deg=10.0)._controls
-    assert delta.of(np.ones((1, JOINTS)), angles)[0, 2] == pytest.approx(np.deg2rad(10.0))
-
-
-def test_a_residual_action_of_zero_aims_at_the_reference() -> None:
-    env = make(3, action="residual", delta_deg=10.0, start_noise=0.0, mirror=False)
-    env.reset(seed=0)
-    aims = [env.frame().angles.clone()]
-    actions = still(env)
-    actions[1, 0, 2] = 0.5
-    env.step(actions)
-    expected = aims[0].double().numpy()
-    expected[1, 2] += np.deg2rad(5.0)
-    assert env._host._inputs[:, 0, :JOINTS] == pytest.approx(expected, abs=1e-6)
+    assert controls.of(np.ones((1, JOINTS)))[0, 2] == pytest.approx(high)
+    assert controls.of(-np.ones((1, JOINTS)))[0, 2] == pytest.approx(low)
 
 
 def test_euler_angles_undo_quaternions() -> None:

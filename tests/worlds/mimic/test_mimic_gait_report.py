@@ -12,7 +12,7 @@ from ludus.core.errors import ConfigError, StateError
 from ludus.core.intervals import Interval
 from ludus.evaluation.players import load_agent
 from ludus.policies.agent import Agent
-from ludus.worlds.mimic.gait_report import GaitReport, analyse_gait, draw_report, write_page
+from ludus.worlds.mimic.gait_report import GaitReport, analyse_gait, write_page
 from ludus.worlds.mimic.walk_analysis import WalkRecord, measure_walk
 from ludus.worlds.mimic.walk_recording import DIRECTIONS, Recovery, push_recovery, record_walks
 
@@ -114,15 +114,10 @@ def test_the_page_draws_everything_and_loads_nothing(browser: Any, report: GaitR
     assert browser.requests == []
 
 
-def test_the_picture_is_written(report: GaitReport, tmp_path: Path) -> None:
-    draw_report(report, tmp_path / "gait.png")
-    assert (tmp_path / "gait.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_command_writes_json_picture_and_page(commands: "Commands", tmp_path: Path) -> None:
+def test_the_command_writes_json_and_page(commands: "Commands", tmp_path: Path) -> None:
     arguments = ("walker", "--walks", 1, "--seconds", 4, "--speed", 1.1, "--no-pushes", "--out", tmp_path / "out")
     code, said = commands.run("gait", *arguments)
     assert code == 0, said
     assert "double_support_share" in said
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"gait.json", "gait.png", "gait.html"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"gait.json", "gait.html"}
     assert json.loads((tmp_path / "out" / "gait.json").read_text())["desired_speed_m_s"] == 1.1

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import ConfigError, FormatError, LudusError
+from ludus.worlds.mimic.capture.importing import load_capture
 from ludus.worlds.mimic.motion.files import read_csv
 from ludus.worlds.mimic.motion.motion import load_motion
-from ludus.worlds.mimic.motion.table import JOINTS, MAX_FILE_BYTES, MAX_FRAMES
+from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES, MAX_FRAMES
 
 MIB = 1 << 20
 NAMES = b"# rate_hz: 100\nright_hip_deg,right_knee_deg,right_ankle_deg\n"
@@ -36,13 +37,8 @@ def archive(method: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
 
 def not_finite() -> bytes:
     content = io.BytesIO()
-    np.savez_compressed(
-        content,
-        angles=np.full((MAX_FRAMES, len(JOINTS)), np.nan),
-        joints=np.array(JOINTS),
-        units="deg",
-        rate_hz=100.0,
-    )
+    poses = np.full((90_000, 66), np.nan)
+    np.savez_compressed(content, poses=poses, trans=np.zeros((90_000, 3)), mocap_framerate=100.0)
     return content.getvalue()
 
 
@@ -65,18 +61,18 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "too many bytes": (".csv", lambda: bytes(MAX_FILE_BYTES + 1), "has 67108865 bytes; at most 67108864"),
     "many NaN": (".npz", not_finite, "has at least 100 faults"),
     "many members": (".npz", many_members, "has 300000 arrays"),
-    "huge empty shape": (".npz", lambda: archive(angles=npy("<f8", f"(0, {10**27})")), "declares shape"),
-    "huge empty cube": (".npz", lambda: archive(angles=npy("<f8", "(0, 999999999, 999999999)")), "declares shape"),
-    "empty": (".npz", lambda: archive(angles=npy("<f8", "(0, 999999999)")), "has no array joints"),
-    "text without letters": (".npz", lambda: archive(joints=npy("<U0", "(999999999,)")), "array 'joints'"),
+    "huge empty shape": (".npz", lambda: archive(poses=npy("<f8", f"(0, {10**27})")), "declares shape"),
+    "huge empty cube": (".npz", lambda: archive(poses=npy("<f8", "(0, 999999999, 999999999)")), "declares shape"),
+    "empty": (".npz", lambda: archive(poses=npy("<f8", "(0, 999999999)")), "has no array trans"),
+    "text without letters": (".npz", lambda: archive(poses=npy("<U0", "(999999999,)")), "array 'poses'"),
     "bzip2 bomb": (
         ".npz",
-        lambda: archive(zipfile.ZIP_BZIP2, angles=bytes(10 * MIB)),
+        lambda: archive(zipfile.ZIP_BZIP2, poses=bytes(10 * MIB)),
         "deflate",
     ),
     "lzma bomb": (
         ".npz",
-        lambda: archive(zipfile.ZIP_LZMA, angles=bytes(10 * MIB)),
+        lambda: archive(zipfile.ZIP_LZMA, poses=bytes(10 * MIB)),
         "deflate",
     ),
 }
@@ -90,7 +86,7 @@ def test_hostile_content_is_refused_in_little_memory(tmp_path: Path, name: str) 
     tracemalloc.start()
     try:
         with pytest.raises(LudusError) as error:
-            load_motion(file)
+            load_motion(file) if suffix == ".csv" else load_capture(file)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

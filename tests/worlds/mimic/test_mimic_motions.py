@@ -191,7 +191,6 @@ def test_the_error_of_speed_is_that_of_the_way_and_finite_in_standing() -> None:
         ({"motions": TWO, "command": "march"}, "command march is none of motions; valid: walk, stand"),
         ({"motions": SIDES}, "set mirror: false"),
         ({"motions": ("walk", "stairs-up")}, "set it alone, motion=stairs-up"),
-        ({"motion": "stop"}, "motions=[walk,stand]"),
     ],
 )
 def test_motions_that_do_not_fit_are_told(settings: dict[str, Any], said: str) -> None:

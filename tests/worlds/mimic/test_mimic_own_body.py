@@ -90,7 +90,7 @@ def test_which_way_axes_turn_in_the_file_does_not_matter(tmp_path: Path) -> None
 @pytest.mark.usefixtures("opengl")
 def test_it_passes_the_conformance_kit() -> None:
     def maker(num_envs: int, seed: int, first_game: int) -> MimicEnv:
-        config = {"body": {"file": str(ROBOT), "joints": JOINTS}, "action": "torque", "friction_range": (0.5, 1.0)}
+        config = {"body": {"file": str(ROBOT), "joints": JOINTS}, "action": "torque"}
         return MimicEnv(EnvRequest(num_envs, "cpu", seed, first_game, config))
 
     check_env(maker, CheckOptions(num_envs=2, steps=10, end_steps=150))

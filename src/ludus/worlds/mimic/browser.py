@@ -64,7 +64,6 @@ def describe(env: BatchedEnv) -> dict[str, JSON]:
         "joints": [joint.name for joint in joints],
         "action": {
             "kind": config.action,
-            "delta": controls.delta,
             "low": _numbers(controls.low),
             "high": _numbers(controls.high),
             "neutral": _numbers(controls.neutral),
@@ -167,7 +166,6 @@ def describe_physics(env: MimicEnv) -> dict[str, JSON]:
         raise UnsupportedError(
             f"a page cannot integrate with {config.integrator}; it can with {', '.join(_INTEGRATORS.values())}"
         )
-    friction = config.friction if config.friction_range is None else float(np.mean(config.friction_range))
     return {
         "step_s": model.opt.timestep,
         "substeps": round(1.0 / (config.control_rate_hz * config.physics_step_s)),
@@ -181,7 +179,7 @@ def describe_physics(env: MimicEnv) -> dict[str, JSON]:
         "hinges": [_hinge(model, joint) for joint in range(1, model.njnt)],
         "spheres": [_sphere(model, geom) for geom in range(model.ngeom) if model.geom_contype[geom]],
         "limits": {"solref": _numbers(model.jnt_solref[1]), "solimp": _numbers(model.jnt_solimp[1])},
-        "contact": {**_contact(model), "friction": friction},
+        "contact": {**_contact(model), "friction": config.friction},
     }
 
 

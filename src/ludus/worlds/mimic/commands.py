@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 motion = typer.Typer(help="Motion files for the walkers of Mimic.", no_args_is_help=True)
 
-_NORMAL = "normal"
 _FILM_S = 5.0  # of a motion of the package
 Kind = Annotated[str, typer.Option("--walker", help="walker-8 or walker-13.")]
 Height = Annotated[float, typer.Option(help="Height of the body, m.")]
@@ -36,7 +35,6 @@ def list_(json: AsJson = False) -> None:
             "summary": entry.summary,
             "speed_m_s": entry.speed_m_s,
             "walkers": ["walker-13"] if entry.needs_rotation else ["walker-8", "walker-13"],
-            "obstacle": entry.obstacle or None,
         }
         for name, entry in ENTRIES.items()
     ]
@@ -51,7 +49,7 @@ def list_(json: AsJson = False) -> None:
                 f"{row['speed_m_s']:g}",
                 str(row["summary"]),
                 "walker-13" if len(row["walkers"]) == 1 else "all",
-                str(row["obstacle"] or f"world.settings.motion={row['name']}"),
+                f"world.settings.motion={row['name']}",
             )
             for row in rows
         ],
@@ -60,9 +58,7 @@ def list_(json: AsJson = False) -> None:
 
 @motion.command()
 def show(
-    file: Annotated[
-        str, typer.Argument(help=f"Motion file (.csv or .npz), {_NORMAL}, or a motion of `ludus motion list`.")
-    ],
+    file: Annotated[str, typer.Argument(help="Motion file (.csv), or a motion of `ludus motion list`.")],
     out: Annotated[Path | None, typer.Option(help="Draw angles and stick figures into this PNG file.")] = None,
     video: Annotated[Path | None, typer.Option(help="Film it, .mp4 or .gif; of a file, its mean stride.")] = None,
     walker: Kind = "walker-8",
@@ -70,7 +66,6 @@ def show(
     json: AsJson = False,
 ) -> None:
     """Check a motion and tell its strides, speed and angles; with --out draw it."""
-    from ludus.worlds.mimic.motion.export import normal_motion
     from ludus.worlds.mimic.motion.library import ENTRIES
     from ludus.worlds.mimic.motion.motion import load_motion
     from ludus.worlds.mimic.motion.reference import summarise
@@ -80,7 +75,7 @@ def show(
     if file in ENTRIES:
         _show_library(file, body, out, video, json=json)
         return
-    loaded = normal_motion(body, 1.25, 100.0) if file == _NORMAL else load_motion(Path(file))
+    loaded = load_motion(Path(file))
     summary = summarise(loaded, body)
     if out is not None:
         from ludus.worlds.mimic.motion.plot import draw_motion
@@ -150,34 +145,27 @@ def _check_video(video: Path | None) -> None:
 
 @motion.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="File to write, .csv or .npz.")],
-    name: Annotated[str, typer.Option("--motion", help=f"{_NORMAL}, or a motion of `ludus motion list`.")] = _NORMAL,
-    speed: Annotated[float, typer.Option(help=f"Speed of walking, m/s; of {_NORMAL} alone.")] = 1.25,
-    rate: Annotated[float, typer.Option(help=f"Frames a second; of {_NORMAL} alone.")] = 100.0,
+    file: Annotated[Path, typer.Argument(help="CSV file to write.")],
+    name: Annotated[str, typer.Option("--motion", help="A motion of `ludus motion list`.")] = "walk",
+    speed: Annotated[
+        float | None, typer.Option(help="Another speed than its own, m/s; of walk and walk-fast alone.")
+    ] = None,
     walker: Kind = "walker-8",
     height: Height = 1.75,
-    velocities: Annotated[bool, typer.Option("--velocities", help=f"Write velocities; of {_NORMAL} alone.")] = False,
 ) -> None:
-    """Write a built-in motion as a motion file: an example of the format."""
-    from ludus.worlds.mimic.motion.export import export_gait
-
-    body = _walker(walker, height)
-    if name == _NORMAL:
-        frames = export_gait(file, body, speed, rate, velocities=velocities)
-        print_ok(f"{frames} frames of the normal gait at {speed:g} m/s written to {file}")
-        return
+    """Write a motion of the package as a motion file: an example of the format."""
     from ludus.worlds.mimic.capture.importing import write_clip
     from ludus.worlds.mimic.motion.library import library_clip
 
-    clip = library_clip(name, body)
+    clip = library_clip(name, _walker(walker, height), speed_m_s=speed)
     write_clip(clip, file, f"{name} on {walker} of {height:g} m; flexion is positive")
     print_ok(f"{clip.frames} frames of {name} written to {file}")
 
 
 @motion.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="Recording: .bvh, .c3d, .npz (AMASS), or .csv of angles.")],
-    out: Annotated[Path | None, typer.Option(help="File to write, .csv or .npz; NAME.csv here if not given.")] = None,
+    file: Annotated[Path, typer.Argument(help="Recording: .bvh, .c3d or .npz (AMASS).")],
+    out: Annotated[Path | None, typer.Option(help="CSV file to write; NAME.csv here if not given.")] = None,
     map_file: Annotated[Path | None, typer.Option("--map", help="YAML file with joints or units corrected.")] = None,
     write_map: Annotated[
         Path | None, typer.Option("--write-map", help="Write what was found as such a YAML file, and end.")
@@ -196,9 +184,6 @@ def import_(
 
     _check_video(video)
     target = Path(f"{file.stem}.csv") if out is None else out
-    if file.suffix.lower() == ".csv":
-        _import_angles(file, target, _walker(walker, height), video, json=json)
-        return
     settings = MapConfig() if map_file is None else load_map(map_file)
     capture = prepare(file, settings, start, stop)
     if write_map is not None:
@@ -213,43 +198,6 @@ def import_(
         from ludus.worlds.mimic.capture.film import film_import
 
         film_import(imported, body, video)
-        report["video"] = str(video)
-    if json:
-        print_json(report)
-        return
-    _tell_import(report)
-
-
-def _import_angles(file: Path, target: Path, body: "Walker", video: Path | None, *, json: bool) -> None:
-    """Import a file of joint angles: it needs no retargeting, so its mean stride is written, checked and filmed."""
-    from dataclasses import asdict
-
-    from ludus.core.errors import ConfigError
-    from ludus.worlds.mimic.capture.importing import write_clip
-    from ludus.worlds.mimic.motion.clip import check_clip
-    from ludus.worlds.mimic.motion.motion import load_motion
-    from ludus.worlds.mimic.motion.reference import clip_of_motion, summarise
-
-    if target.resolve() == file.resolve():
-        raise ConfigError(f"{file} is a motion file already; use it as it is, or name another file with --out")
-    loaded = load_motion(file)
-    clip = clip_of_motion(loaded, body)
-    write_clip(clip, target, f"the mean stride of {file.name}")
-    report: dict[str, Any] = {
-        "source": str(file),
-        "found": {"kind": f"CSV of joint angles, {loaded.frames} frames at {loaded.rate_hz:.4g} Hz"},
-        "joints": {joint: joint for joint in loaded.joints},
-        "quality": {name: round(value, 2) for name, value in asdict(check_clip(body, clip)).items()},
-        "written": str(target),
-        "frames": clip.frames,
-        "notes": list(loaded.notes),
-        "summary": summarise(loaded, body),
-        "fault": None,
-    }
-    if video is not None:
-        from ludus.worlds.mimic.capture.film import film_clip
-
-        film_clip(clip, body, video)
         report["video"] = str(video)
     if json:
         print_json(report)

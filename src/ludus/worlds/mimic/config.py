@@ -1,7 +1,8 @@
 """Settings of a Mimic environment."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,7 +15,6 @@ MotionPath = Annotated[
     Path, OutsideName("motion", "ludus.worlds.mimic.motion.library:is_library_motion"), Field(strict=False)
 ]
 MAX_MOTIONS = 16
-Friction = Annotated[float, Field(ge=0.05, le=3.0)]
 
 
 class PushConfig(EnvSettings):
@@ -48,9 +48,7 @@ class MimicConfig(EnvSettings):
         height_m: Standing height of the body.
         mass_kg: Its mass.
         strength: Factor of all torque limits.
-        action: What actions mean: shares of the largest torques, target angles over the joints' ranges, or differences
-            of these from the present angles (`delta`) or from those of the reference (`residual`).
-        delta_deg: Largest difference, for `delta` and `residual`.
+        action: What actions mean: shares of the largest torques, or target angles over the joints' ranges.
         stiffness: Factor of the servos' stiffness, for all but `torque`.
         damping: Damping ratio of the servos.
         joint_damping: Passive damping of every joint, N m s/rad per kg of body mass.
@@ -59,7 +57,6 @@ class MimicConfig(EnvSettings):
         integrator: MuJoCo's integrator.
         solver_iterations: Most iterations of the contact solver in a physics step.
         friction: Of feet on the ground.
-        friction_range: Lowest and highest friction, drawn for each episode out of eight levels; None for `friction`.
         motion: File with a motion to imitate, or the name of one of the package's; None for its normal gait.
         motions: Several of them for one policy, which observes the one that is asked for; each has its own speeds, and
             one goes over into another within an episode.
@@ -68,8 +65,8 @@ class MimicConfig(EnvSettings):
         speed: A desired speed that never changes; None draws it from `speed_range`.
         speed_change_s: Mean time between changes of the desired speed, and motion, within an episode; 0 for none.
         mirror: Whether left steps are seen, and acted on, as right steps.
-        starts: `random` phases; `adaptive`, half of them shortly before where the same game failed last; `fixed`, the
-            same phase and speed for a game every time, and another one for every game.
+        starts: `random` phases, or `fixed`: the same phase and speed for a game every time, and another one for every
+            game.
         start_noise: Deviation of joint angles (rad) and velocities (rad/s, ten times as much) at the start.
         episode_s: Length of an episode, after which it is cut off.
         lowest_height: Height of the hips, as a share of standing, below which a walker has fallen.
@@ -82,13 +79,17 @@ class MimicConfig(EnvSettings):
             sorted, and sums are made in the order of threads; costs speed there.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "delta_deg": "mimic.md#removed",
+        "friction_range": "mimic.md#removed",
+    }
+
     walker: Literal["walker-8", "walker-13"] = "walker-8"
     body: BodyConfig | None = None
     height_m: Annotated[float, Field(ge=HEIGHT_RANGE_M[0], le=HEIGHT_RANGE_M[1])] = 1.75
     mass_kg: Annotated[float, Field(ge=MASS_RANGE_KG[0], le=MASS_RANGE_KG[1])] = 75.0
     strength: Annotated[float, Field(gt=0.0, le=5.0)] = 1.0
-    action: Literal["torque", "target", "delta", "residual"] = "target"
-    delta_deg: Annotated[float, Field(gt=0.0, le=90.0)] = 20.0
+    action: Literal["torque", "target"] = "target"
     stiffness: Annotated[float, Field(gt=0.0, le=10.0)] = 1.0
     damping: Annotated[float, Field(ge=0.0, le=5.0)] = 0.7
     joint_damping: Annotated[float, Field(ge=0.0, le=1.0)] = 0.01
@@ -96,8 +97,7 @@ class MimicConfig(EnvSettings):
     physics_step_s: Annotated[float, Field(ge=0.0005, le=0.02)] = 0.005
     integrator: Literal["Euler", "implicitfast", "implicit", "RK4"] = "implicitfast"
     solver_iterations: Annotated[int, Field(ge=1, le=100)] = 4
-    friction: Friction = 1.0
-    friction_range: Annotated[tuple[Friction, Friction] | None, Field(strict=False)] = None
+    friction: Annotated[float, Field(ge=0.05, le=3.0)] = 1.0
     motion: MotionPath | None = None
     motions: Annotated[tuple[MotionPath, ...], Field(strict=False, max_length=MAX_MOTIONS)] = ()
     command: str | None = None
@@ -105,7 +105,7 @@ class MimicConfig(EnvSettings):
     speed: Speed | None = None
     speed_change_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 4.0
     mirror: bool = True
-    starts: Literal["random", "adaptive", "fixed"] = "random"
+    starts: Literal["random", "fixed"] = "random"
     start_noise: Annotated[float, Field(ge=0.0, le=0.2)] = 0.01
     episode_s: Annotated[float, Field(ge=0.1, le=3600.0)] = 15.0
     lowest_height: Annotated[float, Field(ge=0.2, le=0.95)] = 0.75

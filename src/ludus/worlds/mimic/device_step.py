@@ -15,7 +15,6 @@ from ludus.envs.warp_tools import announce_compilation, fill_struct, load_kernel
 from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.kernels import step as kernels
 from ludus.worlds.mimic.kernels import structs
-from ludus.worlds.mimic.physics import FRICTION_LEVELS
 from ludus.worlds.mimic.reference import TRANSITION_S
 from ludus.worlds.mimic.spec import observed_motions
 from ludus.worlds.mimic.warp_physics import WarpPhysics
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from ludus.worlds.mimic.env import MimicEnv
 
 _BLOCK = 64  # threads of a block on a CUDA device: 8,192 walkers are enough for all its multiprocessors
-_ACTIONS = ("torque", "target", "delta", "residual")
-_STARTS = ("random", "adaptive", "fixed")
 
 
 class DeviceStep:
@@ -69,7 +66,6 @@ class DeviceStep:
         state, data = structs.Walkers(), self._physics.data
         arrays = {name: wp.from_torch(tensor) for name, tensor in self._live.items()}
         arrays |= {"controls": data.ctrl, "forces": data.qfrc_applied, "sensors": data.sensordata}
-        arrays["frictions"] = self._physics.model.geom_friction
         fill_struct(state, arrays)
         return state
 
@@ -125,7 +121,6 @@ class DeviceStep:
             wp.synchronize_device()
         for name, tensor in self._live.items():
             tensor.copy_(kept[name])
-        self.resume()  # frictions are not among them
         return recording.graph
 
     def _run(self) -> None:
@@ -165,7 +160,6 @@ def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor
     task.seed = wp.array(ptr=seed.data_ptr(), dtype=wp.uint32, shape=(1,), device=str(env.device), copy=False)
     rate_hz, pushes = env.spec.rate_hz, config.pushes
     every, lasts = (max(1, round(value * rate_hz)) for value in (pushes.every_s, pushes.duration_s))
-    lowest, highest = config.friction_range or (config.friction, config.friction)
     fill_struct(
         task,
         {
@@ -175,10 +169,9 @@ def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor
             "transition_step": 1.0 / (env.spec.rate_hz * TRANSITION_S),
             "turning": int(bool(env.turns.any())),
             "phases": env.reference.table.shape[1],
-            "action": _ACTIONS.index(config.action),
-            "delta": controls.delta,
+            "torques": int(config.action == "torque"),
             "mirror": int(config.mirror),
-            "starts": _STARTS.index(config.starts),
+            "fixed_starts": int(config.starts == "fixed"),
             "start_noise": config.start_noise,
             "has_speed": int(config.speed is not None),
             "own_speed": config.speed or 0.0,
@@ -192,9 +185,6 @@ def _make_task(env: "MimicEnv", seed: Tensor) -> tuple[structs.Task, list[Tensor
             "largest_tilt": math.radians(config.largest_tilt_deg),
             "standing_m": env.walker.standing_m,
             "mass_kg": env.walker.mass_kg,
-            "friction_levels": FRICTION_LEVELS if config.friction_range is not None else 0,
-            "lowest_friction": lowest,
-            "highest_friction": highest,
             "push_every": every,
             "push_lasts": lasts,
             "push_n": pushes.impulse_ns * rate_hz / lasts,

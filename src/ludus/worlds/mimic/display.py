@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping, Sequence
 
-import mujoco
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,47 +10,9 @@ from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.envs.base import BatchedEnv
 from ludus.envs.display import SCALE, Display, ReplayView, encode_columns, scaled
-from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.env import MimicEnv
-from ludus.worlds.mimic.model import POINTS, Walker
-from ludus.worlds.mimic.rendering.figure import WalkerView, reference_positions
+from ludus.worlds.mimic.rendering.figure import StickFigure, WalkerView, reference_positions
 from ludus.worlds.mimic.rendering.painter import WalkerPainter
-
-_ROOT = 1  # the first body behind the world
-
-
-class StickFigure:
-    """The points of a walker from which pages draw a person.
-
-    Attributes:
-        names: What the points are: hips, neck and head, then thigh, knee and ankle of both sides, then their soles.
-    """
-
-    names: tuple[str, ...] = (
-        *("hip", "neck", "head"),
-        *(f"{side}_{part}" for side in SIDES for part in ("thigh", "knee", "ankle")),
-        *(f"{side}_{point}" for side in SIDES for point in POINTS),
-    )
-
-    def __init__(self, walker: Walker) -> None:
-        self._model = walker.model
-        self._data = mujoco.MjData(self._model)
-        joints = [f"{side}_{kind}" for side in SIDES for kind in ("hip", "knee", "ankle")]
-        self._joints = [self._model.joint(walker.anchors.get(name, name)).id for name in joints]
-        points = [f"{walker.mark}{side}_{point}" for side in SIDES for point in POINTS]
-        self._sites = [self._model.site(name).id for name in points]
-        trunk_m = walker.height_m - walker.hip_height_m
-        upper = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.75 * trunk_m), (0.02, 0.0, 0.85 * trunk_m))  # hips, neck, head
-        self._upper = [np.array(walker.hips) + place for place in upper]
-
-    def points(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the points `(points, 3)` in m, forward, left and up, of positions as MuJoCo has them."""
-        self._data.qpos[:] = positions
-        mujoco.mj_kinematics(self._model, self._data)
-        turned = self._data.xmat[_ROOT].reshape(3, 3)
-        upper = [self._data.xpos[_ROOT] + turned @ place for place in self._upper]
-        legs = [self._data.xanchor[joint] for joint in self._joints]
-        return np.array([*upper, *legs, *(self._data.site_xpos[site] for site in self._sites)])
 
 
 class WalkerLog:

@@ -22,7 +22,7 @@ from ludus.worlds.mimic import observation
 from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import Steps, Walker, make_walker
 from ludus.worlds.mimic.motion.reference import follow_motion, follow_motions
-from ludus.worlds.mimic.physics import FRICTION_LEVELS, Controls, MujocoPhysics, Physics, Push, push_forces
+from ludus.worlds.mimic.physics import Controls, MujocoPhysics, Physics, Push, push_forces
 from ludus.worlds.mimic.reference import (
     STAIR_STEPS,
     STREAMS,
@@ -72,8 +72,7 @@ class MimicEnv(BatchedEnv):
     | then 12 | on stairs: height of the ground from 0.1 m behind to 0.45 m ahead, over the line of the stairs | dm |
 
     Action, `Box(-1, 1, (J,))`: `torque`, shares of each joint's largest torque; `target`, angles from the lowest to the
-    highest of each joint with 0 at the reference's mean; `delta`, differences from the present angles; `residual`, from
-    those of the reference. Values beyond the range are clipped.
+    highest of each joint with 0 at the reference's mean. Values beyond the range are clipped.
 
     Events: `reward` (similarity to the reference, 0 to 1: 0.8 exp(-3 pose_error) + 0.2 exp(-0.05 velocity_error)),
     `distance` (m along its way), `energy` (J of all joints), `strikes_right`, `strikes_left` (feet that came down),
@@ -127,17 +126,14 @@ class MimicEnv(BatchedEnv):
             "frame": torch.zeros_like(numbers),
             "change": torch.zeros_like(numbers),
         }
-        names = ("phase", "speed", "desired", "failure", "friction", *(COMMAND_STATE if told else ()))
+        names = ("phase", "speed", "desired", *(COMMAND_STATE if told else ()))
         self._state = {name: torch.zeros(self.num_envs, device=self.device) for name in names}
-        self._state["failure"].fill_(-1.0)
-        # What a snapshot may hold of it: phases and levels become indices.
+        # What a snapshot may hold of it: phases become indices.
         self._ranges = {
             **dict.fromkeys(("game", "frame", "change"), (0, MAX_COUNT)),
             "episode": (-1, MAX_COUNT),
             "seed": (0, 2**32 - 1),
             "phase": (0, 1),
-            "failure": (-1, 1),
-            "friction": (0, FRICTION_LEVELS - 1),
             **(dict.fromkeys(COMMAND_STATE, (0, len(parts) - 1)) | {"blend": (0, 1)} if told else {}),
             **dict.fromkeys(("physics", "speed", "desired", *self._scorer.state()), FINITE),
         }
@@ -170,7 +166,6 @@ class MimicEnv(BatchedEnv):
         if seed is not None:
             self._take_seed(seed)
             self._counters["episode"].fill_(-1)
-            self._state["failure"].fill_(-1.0)
         everyone = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         return self._restart(everyone if games is None else games)
 
@@ -191,7 +186,7 @@ class MimicEnv(BatchedEnv):
         given = actions[:, 0].clamp(-1.0, 1.0).nan_to_num()
         given = torch.where(self._mirrored().unsqueeze(1), self._joint_reflection.apply(given), given)
         push, pushed = self._pushes()
-        self._host.decide(given, push, self._frame)
+        self._host.decide(given, push)
         self._host.advance()
         return self._conclude(pushed)
 
@@ -217,7 +212,6 @@ class MimicEnv(BatchedEnv):
         state_metrics["desired"], state_metrics["phase"] = self._state["desired"], self._state["phase"]
         final_observations = self._observe(angles)
         ended = terminated | truncated
-        self._set("failure", terminated, self._state["phase"])
         packed_events = _packed(events, self.spec.events)
         packed_measures = _packed(state_metrics, self.spec.state_metrics)
         observations = self._restart(ended) if bool(ended.any()) else final_observations
@@ -401,8 +395,8 @@ class MimicEnv(BatchedEnv):
             for name, numbers in (("motion", motions), ("previous", motions), ("blend", torch.ones_like(motions))):
                 self._set(name, games, numbers)
         own = None if self.config.speed is None else self._own_speed()
-        starts = (counters["game"], state["failure"], hashes)
-        phases, speeds = draw_starts(self.config, *starts, self._speed_range() if own is None else (own, own))
+        speed_range = self._speed_range() if own is None else (own, own)
+        phases, speeds = draw_starts(self.config, counters["game"], hashes, speed_range)
         for name, values in (("phase", phases), ("speed", speeds), ("desired", speeds)):
             self._set(name, games, values)
         if self.changes_speed:
@@ -416,9 +410,6 @@ class MimicEnv(BatchedEnv):
         if self._stairs is not None:
             places = self._stairs.place(state["phase"][rows])
             self._host.move(rows, places, self._stairs.line(places))
-        if self.config.friction_range is not None:
-            self._set("friction", games, (self._hash(Stream.FRICTION, 1)[:, 0] % FRICTION_LEVELS).float())
-            self._host.choose_friction(state["friction"].long())
         self._scorer.restart(games)
         return self._observe()
 
@@ -489,7 +480,6 @@ class MimicEnv(BatchedEnv):
         self._scorer.load_state(taken)
         if self._on_device is not None:
             return self._on_device.resume()
-        self._host.choose_friction(self._state["friction"].long())
         self._rows.copy_(self._reference_rows())
         return self._observe()
 

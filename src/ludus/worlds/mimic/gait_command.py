@@ -33,14 +33,14 @@ def gait(
     ] = None,
     pushes: Annotated[bool, Option("--pushes/--no-pushes", help="Also push walks, harder and harder.")] = True,
     out: Annotated[
-        Path | None, Option(help="Folder for page, picture and gait.json.", show_default="RUN/gait, or ./gait")
+        Path | None, Option(help="Folder for the page and gait.json.", show_default="RUN/gait, or ./gait")
     ] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
     """Measure how a walker walks: symmetry, clearance, joint angles against those of people, recovery from pushes."""
     from ludus.evaluation.players import load_agent, short_name
-    from ludus.worlds.mimic.gait_report import analyse_gait, draw_report, write_page
+    from ludus.worlds.mimic.gait_report import analyse_gait, write_page
     from ludus.worlds.mimic.play import default_agent
 
     latest = find_latest() if agent is None else None
@@ -57,13 +57,12 @@ def gait(
     make_folder(folder)
     text = json_format.dumps({"seed": seed} | report.as_json(), indent=1)
     write_text_atomic(folder / "gait.json", text + "\n")
-    draw_report(report, folder / "gait.png")
     write_page(report, folder / "gait.html")
     if json:
         echo(text)
         return
     _show(report)
-    print_ok(f"gait.json, gait.png and gait.html in {folder}, {report.seconds:.0f} s; open {folder / 'gait.html'}")
+    print_ok(f"gait.json and gait.html in {folder}, {report.seconds:.0f} s; open {folder / 'gait.html'}")
 
 
 def _show(report: "GaitReport") -> None:

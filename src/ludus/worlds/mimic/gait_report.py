@@ -1,26 +1,24 @@
-"""`ludus gait`: how an agent walks, in numbers, over the gait cycle and under pushes, as JSON, picture and page."""
+"""`ludus gait`: how an agent walks, in numbers, over the gait cycle and under pushes, as JSON and as a page."""
 
-import io
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from ludus.core.errors import ConfigError
-from ludus.core.files import JSON, write_atomic, write_text_atomic
+from ludus.core.files import JSON, write_text_atomic
 from ludus.envs.base import EnvRequest
 from ludus.envs.display import read_scripts
 from ludus.policies.agent import Agent
 from ludus.reports.page.document import fill_page, read_asset, round_document
 from ludus.worlds.mimic.body import SIDES
-from ludus.worlds.mimic.display import StickFigure
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.norms import KINDS, SOURCE, USUAL, Band, norm_band
-from ludus.worlds.mimic.rendering.figure import reference_positions
+from ludus.worlds.mimic.rendering.figure import StickFigure, reference_positions
 from ludus.worlds.mimic.walk_analysis import (
     CURVE_POINTS,
     UNITS,
@@ -35,19 +33,15 @@ from ludus.worlds.mimic.walk_analysis import (
 )
 from ludus.worlds.mimic.walk_recording import AFTER_PUSH_S, WARM_UP_S, Recovery, push_recovery, record_walks
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 WORLD_ID = "mimic-v1"
 _SYMMETRIC = (*KINDS, "hip_frontal")
-_TITLES = {
+TITLES = {
     "hip": "Hip flexion",
     "knee": "Knee flexion",
     "ankle": "Ankle dorsiflexion",
     "hip_frontal": "Hip adduction",
 }
 _SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js")  # of the report's page
-_DIRECTION_COLOURS = ("#1B3A57", "#E08E45", "#3C8D5A", "#B0413E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,66 +214,8 @@ def write_page(report: GaitReport, file: Path) -> None:
     """Write a report as one HTML file that loads nothing."""
     made: dict[str, JSON] = {"made": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "after_s": AFTER_PUSH_S}
     scripts = "\n".join((*map(read_asset, _SCRIPTS), read_scripts(["ludus.worlds.mimic:gait.js"])))
-    document = round_document(report.as_json() | made | {"titles": dict(_TITLES)})
+    document = round_document(report.as_json() | made | {"titles": dict(TITLES)})
     title = f"Ludus gait: {report.agent}"[:200]
     style = read_asset("page.css")
     page = fill_page(read_asset("page.html"), title=title, style=style, scripts=scripts, document=document)
     write_text_atomic(file, page)
-
-
-def draw_report(report: GaitReport, file: Path) -> None:
-    """Draw hip, knee and ankle over the gait cycle against the published bands, and the recovery curves, as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    panels = len(KINDS) + bool(report.recovery)
-    figure = Figure(figsize=(4.4 * panels, 4.4), dpi=110, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    for place, kind in enumerate(KINDS):
-        _draw_joint(axes[place], report, kind)
-    if report.recovery:
-        _draw_recovery(axes[-1], report.recovery)
-    speed = "at the speeds of training" if report.speed_m_s is None else f"at {report.speed_m_s:g} m/s"
-    figure.suptitle(
-        f"{report.agent}: {report.walks} walks {speed}", x=0.01, ha="left", fontweight="bold", parse_math=False
-    )
-    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=9, frameon=False, loc="outside lower left", ncols=3)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", metadata={"Software": None})
-    write_atomic(file, picture.getvalue())
-
-
-def _draw_joint(axes: "Axes", report: GaitReport, kind: str) -> None:
-    from ludus.worlds.mimic.motion.plot import COLOURS, style_axes
-
-    percent = np.linspace(0.0, 100.0, CURVE_POINTS)
-    norm = report.norms[kind]
-    label = "Schwartz et al. 2008, mean and deviation of people"
-    axes.fill_between(percent, norm.mean - norm.deviation, norm.mean + norm.deviation, color="0.86", linewidth=0.0)
-    axes.plot(percent, norm.mean, color="0.55", linewidth=1.4, linestyle="--", label=label)
-    for side in SIDES:
-        band = report.curves.get(f"{side}_{kind}")
-        if band is None:
-            continue
-        axes.fill_between(percent, band.mean - band.deviation, band.mean + band.deviation, color=COLOURS[side],
-                          alpha=0.22, linewidth=0.0)  # fmt: skip
-        width = 1.5 if side == "left" else 2.8  # both stay visible where they coincide
-        axes.plot(percent, band.mean, color=COLOURS[side], linewidth=width, label=f"{side}, mean and deviation")
-    style_axes(axes, _TITLES[kind])
-
-
-def _draw_recovery(axes: "Axes", recovery: Sequence[Recovery]) -> None:
-    from ludus.worlds.mimic.motion.plot import style_axes
-
-    for each, colour in zip(recovery, _DIRECTION_COLOURS, strict=True):
-        low = [interval.low for interval in each.survived]
-        high = [interval.high for interval in each.survived]
-        shares = [interval.estimate for interval in each.survived]
-        axes.fill_between(each.impulses_ns, low, high, color=colour, alpha=0.12, linewidth=0.0)
-        axes.plot(each.impulses_ns, shares, "o-", color=colour, linewidth=1.8, markersize=4, label=each.direction)
-    style_axes(axes, "Walks that survive a push", "impulse at the hips in N s")
-    axes.set_xlim(0.0, max(recovery[0].impulses_ns) * 1.04)
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_ylabel("share, 95 % interval", fontsize=9, color="0.3")
-    axes.legend(fontsize=8, frameon=False, loc="lower left")

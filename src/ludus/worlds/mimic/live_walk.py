@@ -17,8 +17,8 @@ from ludus.core.files import JSON
 from ludus.envs.base import EnvRequest, StepResult
 from ludus.evaluation.players import AgentPlayer, one_seat
 from ludus.policies.agent import Agent
-from ludus.worlds.mimic.display import StickFigure
 from ludus.worlds.mimic.gait import Floats
+from ludus.worlds.mimic.rendering.figure import StickFigure
 from ludus.worlds.mimic.steering import SteeredEnv
 
 LARGEST_IMPULSE_NS = 100.0

@@ -1,4 +1,4 @@
-"""Builds a walker for MuJoCo from its body, its joints and how it is driven."""
+"""Builds a walker for MuJoCo from its body, its joints and how it is driven; `rendering.figure` adds what is seen."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -21,8 +21,6 @@ _STAIR_HALF_WIDTH_M = 2.0
 _ARMATURE = 0.012  # kg m^2; the inertia of muscles about a joint, and what keeps light feet stable at long steps
 _STIFFNESS = 2.0  # N m/rad of the servos for every N m of strength
 _LIMB_INERTIA = 0.25  # kg m^2; what the servos are damped for
-_SKIN = {"right": (0.85, 0.62, 0.45, 1.0), "left": (0.70, 0.50, 0.38, 1.0)}
-_CLOTH, _SHOE, _UNSEEN = (0.30, 0.38, 0.52, 1.0), (0.25, 0.28, 0.33, 1.0), (0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ def _stair(steps: Steps | None, config: MimicConfig) -> list[Element]:
         _element(
             "geom", name=f"{STEP}{number}", type="box", size=(half, _STAIR_HALF_WIDTH_M, 0.5 * top),
             pos=(steps.first_m + (2 * number + 1) * half, 0.0, 0.5 * top), contype=0, conaffinity=1, condim=3,
-            friction=config.friction, rgba=(0.78, 0.76, 0.72, 1.0),
+            friction=config.friction,
         )
         for number, top in enumerate(tops)
     ]  # fmt: skip
@@ -129,7 +127,7 @@ def _whole(
 ) -> Element:
     contact = _element(
         "geom", type="sphere", size=CONTACT_RADIUS_M, contype=1, conaffinity=0, condim=3, friction=config.friction,
-        rgba=_SHOE, solref=(0.015, 1.0),
+        solref=(0.015, 1.0),
     )  # fmt: skip
     root = _element(
         "body",
@@ -139,15 +137,14 @@ def _whole(
         name="root", pos=(0.0, 0.0, body.hip_height_m),
     )  # fmt: skip
     ground = _element(
-        "geom", name="ground", type="plane", size=(0.0, 0.0, 1.0), material="ground", contype=0, conaffinity=1,
-        condim=3, friction=config.friction, rgba=(1.0, 1.0, 1.0, 1.0),
+        "geom", name="ground", type="plane", size=(0.0, 0.0, 1.0), contype=0, conaffinity=1, condim=3,
+        friction=config.friction,
     )  # fmt: skip
     damping = config.joint_damping * config.mass_kg
     return _element(
         "mujoco",
         _element("compiler", angle="degree", autolimits=True, inertiafromgeom=False),
         _option(config),
-        *_looks(),
         _element(
             "default",
             _element("joint", type="hinge", armature=_ARMATURE, damping=damping, limited=True),
@@ -169,21 +166,6 @@ def _option(config: MimicConfig) -> Element:
         timestep=config.physics_step_s, integrator=config.integrator, cone="pyramidal", solver="Newton",
         iterations=config.solver_iterations, ls_iterations=4 * config.solver_iterations,
     )  # fmt: skip
-
-
-def _looks() -> tuple[Element, Element]:
-    sky = _element(
-        "texture", name="sky", type="skybox", builtin="gradient", rgb1=(0.78, 0.85, 0.92), rgb2=(0.96, 0.97, 0.98),
-        width=64, height=64,
-    )  # fmt: skip
-    tiles = _element(
-        "texture", name="tiles", type="2d", builtin="checker", rgb1=(0.62, 0.66, 0.70), rgb2=(0.55, 0.59, 0.63),
-        width=128, height=128,
-    )  # fmt: skip
-    ground = _element("material", name="ground", texture="tiles", texrepeat=(1.0, 1.0), texuniform=True, reflectance=0)
-    light = _element("headlight", ambient=(0.45, 0.45, 0.45), diffuse=(0.55, 0.55, 0.55), specular=(0.1, 0.1, 0.1))
-    visual = _element("visual", _element("global", offwidth=1280, offheight=720), light)
-    return visual, _element("asset", sky, tiles, ground)
 
 
 def _sensors(joints: tuple[Joint, ...]) -> list[Element]:
@@ -228,31 +210,15 @@ def _hinges(joints: tuple[Joint, ...], segment: str) -> list[Element]:
 def _torso(body: Body, joints: tuple[Joint, ...]) -> list[Element]:
     """Return head, arms and trunk: in one part, or as pelvis and a moving upper part."""
     if not any(joint.segment == "upper" for joint in joints):
-        return [_inertia(body.trunk, (0.0, 0.0, body.trunk.com_m)), *_torso_shape(body, 0.0)]
-    pelvis, upper, half = body.pelvis, body.upper, body.hip_half_width_m
-    shape = _element(
-        "geom", name="pelvis", type="capsule", size=0.07, fromto=(0, -half, 0.03, 0, half, 0.03), rgba=_CLOTH
-    )
+        return [_inertia(body.trunk, (0.0, 0.0, body.trunk.com_m))]
+    pelvis, upper = body.pelvis, body.upper
     above = _element(
         "body",
         _hinges(joints, "upper"),
         _inertia(upper, (0.0, 0.0, upper.com_m)),
-        _torso_shape(body, pelvis.length_m),
         name="upper", pos=(0.0, 0.0, pelvis.length_m),
     )  # fmt: skip
-    return [_inertia(pelvis, (0.0, 0.0, pelvis.com_m)), shape, above]
-
-
-def _torso_shape(body: Body, below_m: float) -> list[Element]:
-    """Return what is seen of trunk and head, in a frame that begins `below_m` above the hips; it touches nothing."""
-    chest, hips = 0.055 * body.height_m, 0.05 * body.height_m
-    shoulder, head = 0.288 * body.height_m - below_m - 0.5 * chest, 0.39 * body.height_m - below_m
-    return [
-        _element("geom", name="trunk", type="capsule", size=chest, fromto=(0, 0, hips, 0, 0, shoulder), rgba=_CLOTH),
-        _element(
-            "geom", name="head", type="ellipsoid", size=(0.085, 0.075, 0.11), pos=(0.02, 0.0, head), rgba=_SKIN["right"]
-        ),
-    ]
+    return [_inertia(pelvis, (0.0, 0.0, pelvis.com_m)), above]
 
 
 def _leg(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
@@ -260,25 +226,17 @@ def _leg(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
     shank = _element(
         "body",
         _hinges(joints, f"{side}_shank"),
-        _limb(body.shank, f"{side}_shank", side, 0.045),
+        _inertia(body.shank, (0.0, 0.0, -body.shank.com_m)),
         _foot(body, joints, side),
         name=f"{side}_shank", pos=(0.0, 0.0, -body.thigh.length_m),
     )  # fmt: skip
     return _element(
         "body",
         _hinges(joints, f"{side}_thigh"),
-        _limb(body.thigh, f"{side}_thigh", side, 0.062),
+        _inertia(body.thigh, (0.0, 0.0, -body.thigh.com_m)),
         shank,
         name=f"{side}_thigh", pos=(0.0, y, 0.0),
     )  # fmt: skip
-
-
-def _limb(segment: Segment, name: str, side: str, radius_m: float) -> list[Element]:
-    ends = (0.0, 0.0, -0.03, 0.0, 0.0, 0.03 - segment.length_m)
-    return [
-        _inertia(segment, (0.0, 0.0, -segment.com_m)),
-        _element("geom", name=name, type="capsule", size=radius_m, fromto=ends, rgba=_SKIN[side]),
-    ]
 
 
 def _foot(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
@@ -292,19 +250,15 @@ def _foot(body: Body, joints: tuple[Joint, ...], side: str) -> Element:
         for name, x in ends.items()
         for index, y in enumerate((-half, half))
     ]
-    sites = [_element("site", name=f"{side}_{name}", pos=(x, 0.0, -ankle), rgba=_UNSEEN) for name, x in ends.items()]
+    sites = [_element("site", name=f"{side}_{name}", pos=(x, 0.0, -ankle)) for name, x in ends.items()]
     sole = _element(
         "site", name=f"{side}_sole", type="box", pos=(0.5 * sum(ends.values()), 0.0, centre),
-        size=(0.5 * length, 0.1, 0.05), rgba=_UNSEEN,
-    )  # fmt: skip
-    shoe = _element(
-        "geom", name=f"{side}_foot", type="box", size=(0.5 * length, body.foot_half_width_m, 0.02),
-        pos=(middle, 0.0, 0.022 - ankle), rgba=_SHOE,
+        size=(0.5 * length, 0.1, 0.05),
     )  # fmt: skip
     return _element(
         "body",
         _hinges(joints, f"{side}_foot"),
         _inertia(body.foot, (middle, 0.0, -0.6 * ankle), axis=0),
-        shoe, spheres, sites, sole,
+        spheres, sites, sole,
         name=f"{side}_foot", pos=(0.0, 0.0, -body.shank.length_m),
     )  # fmt: skip

@@ -3,7 +3,6 @@
 `warp_physics.py` does the same with MuJoCo Warp, on a GPU.
 """
 
-from copy import copy
 from typing import NamedTuple, Protocol
 
 import mujoco
@@ -18,7 +17,6 @@ from ludus.worlds.mimic.gait import NORMAL_SPEED_M_S, Floats
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.reference import PHASES, Frame, Reference, first_states
 
-FRICTION_LEVELS = 8
 LARGEST = 1e4  # m, rad, m/s or rad/s; beyond it the physics has gone wrong
 FULL_STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
@@ -72,8 +70,7 @@ class MujocoPhysics:
         _silence()
         model = walker.model
         self.substeps = round(1.0 / (config.control_rate_hz * config.physics_step_s))
-        self._models = _friction_models(walker, config)
-        self._chosen = [self._models[0]] * games
+        self._models = [model] * games
         self._push_size = model.nv if config.pushes.impulse_ns > 0.0 else 0
         self._spec = _CONTROL | (_FORCE if self._push_size else 0)
         self._datas = [mujoco.MjData(model) for _ in range(min(host_threads(config.threads), games))]
@@ -90,15 +87,9 @@ class MujocoPhysics:
         self._duration_s = self.substeps * config.physics_step_s
         self._chunk = max(1, -(-games // (8 * len(self._datas))))
 
-    def choose_friction(self, levels: Tensor) -> None:
-        """Select the friction level of each game, `(games,)`; does nothing without a friction range."""
-        if len(self._models) > 1:
-            self._chosen = [self._models[level] for level in levels.tolist()]
-
-    def decide(self, actions: Tensor, push: Push | None, frame: Frame) -> None:
-        """Set the controls that follow from actions `(games, joints)` in [-1, 1] on a reference, and the pushes."""
-        near = frame.angles.double().numpy() if self._controls.follows else self.positions[:, 7:]
-        controls = self._controls.of(actions.double().numpy(), near)
+    def decide(self, actions: Tensor, push: Push | None) -> None:
+        """Set the controls that follow from actions `(games, joints)` in [-1, 1], and the pushes."""
+        controls = self._controls.of(actions.double().numpy())
         self._inputs[:, :, : self._motors] = controls[:, None]
         if push is not None:
             self._inputs[:, :, self._motors : self._motors + 2] = push_forces(push)[:, None]
@@ -108,7 +99,7 @@ class MujocoPhysics:
         if self._pool is None:
             raise RuntimeError("the walkers were closed; make a new environment")
         self._pool.rollout(
-            self._chosen,
+            self._models,
             self._datas,
             self.states,
             self._inputs,
@@ -194,44 +185,25 @@ def _silence() -> None:
     mujoco.MjLogConfig.set(log)
 
 
-def _friction_models(walker: Walker, config: MimicConfig) -> list[mujoco.MjModel]:
-    if config.friction_range is None:
-        return [walker.model]
-    models = []
-    for friction in np.linspace(*config.friction_range, FRICTION_LEVELS):
-        model = copy(walker.model)
-        model.geom_friction[:, 0] = friction
-        models.append(model)
-    return models
-
-
 class Controls:
     """Turns actions into controls; `kernels.step.control_of` does the same on a device.
 
     Attributes:
-        delta: Largest difference from the present angle, or from the reference's, rad.
-        follows: Whether actions are differences from the reference's angles.
         low: `(joints,)` lowest angles, rad.
         high: `(joints,)` highest angles, rad.
         neutral: `(joints,)` target angles of the action 0, rad.
     """
 
     def __init__(self, walker: Walker, reference: Reference, config: MimicConfig) -> None:
-        self._kind, self.delta = config.action, float(np.deg2rad(config.delta_deg))
-        self.follows = config.action == "residual"
+        self._kind = config.action
         ranges = np.deg2rad([joint.range_deg for joint in walker.joints])
         self.low, self.high = ranges[:, 0], ranges[:, 1]
         phases = torch.arange(PHASES) / PHASES
         self.neutral = reference.at(torch.full_like(phases, NORMAL_SPEED_M_S), phases).angles.mean(0).double().numpy()
 
-    def of(self, actions: Floats, angles: Floats) -> Floats:
-        """Return the actuators' controls of actions in [-1, 1], `(games, joints)`.
-
-        `angles` are those of the joints in rad, or of the reference where actions are differences from it.
-        """
+    def of(self, actions: Floats) -> Floats:
+        """Return the actuators' controls of actions in [-1, 1], `(games, joints)`."""
         if self._kind == "torque":
             return actions
-        if self._kind in ("delta", "residual"):
-            return np.asarray(np.clip(angles + self.delta * actions, self.low, self.high))
         reach = np.where(actions > 0.0, self.high - self.neutral, self.neutral - self.low)
         return np.asarray(self.neutral + actions * reach)

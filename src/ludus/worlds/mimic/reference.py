@@ -39,7 +39,6 @@ class Stream(IntEnum):
     """The first numbers of random streams; each has room for as many as it needs."""
 
     START = 0
-    FRICTION = 8
     NOISE = 16
     COMMAND = 64
     PUSH = 80
@@ -52,8 +51,6 @@ STREAMS = 5  # random numbers that `draw_starts` needs
 FIXED_SPEEDS, SPEED_STRIDE = 20, 7
 FIRST_PHASE = 0.75  # of a step
 GOLDEN_RATIO = 0.5 * (5.0**0.5 - 1.0)
-BEFORE_FAILURE = 0.15  # of a stride; adaptive starts begin this much before the last failure at most
-ADAPTIVE_SHARE = 0.5
 NOISE_SPAN = 3.0**0.5  # even noise of this half width has deviation 1
 TRANSITION_S = 0.8  # over which one motion goes over into another
 VELOCITY_NOISE = 10.0  # rad/s of noise for every rad of it
@@ -423,12 +420,11 @@ def draw_motions(config: MimicConfig, parts: Sequence[Part], games: Tensor, hash
 
 
 def draw_starts(
-    config: MimicConfig, games: Tensor, failures: Tensor, hashes: Tensor, speed_range: tuple[Tensor, Tensor]
+    config: MimicConfig, games: Tensor, hashes: Tensor, speed_range: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Return phases of a stride and speeds `(games,)` to begin at, from the lowest to the highest of each game.
 
-    Fixed starts follow from the index of each game, adaptive ones from the phase at which it failed last (negative if
-    it never did), random ones from `hashes` `(games, STREAMS)`.
+    Fixed starts follow from the index of each game, random ones from `hashes` `(games, STREAMS)`.
     """
     low, high = speed_range
     random = uniform(hashes)
@@ -437,9 +433,6 @@ def draw_starts(
         speeds = low + (high - low) * (SPEED_STRIDE * games % FIXED_SPEEDS) / (FIXED_SPEEDS - 1)
     else:
         phases, speeds = random[:, 0], low + (high - low) * random[:, 1]
-        if config.starts == "adaptive":
-            earlier = (failures - BEFORE_FAILURE * random[:, 2]) % 1.0
-            phases = torch.where((failures >= 0.0) & (random[:, 3] < ADAPTIVE_SHARE), earlier, phases)
     return phases.float(), speeds.float()
 
 

@@ -68,6 +68,6 @@ def check_settings(config: MimicConfig) -> None:
     of_people = sorted(_OF_BUILT_IN_BODIES & config.model_fields_set)
     if config.body is not None and of_people:
         raise ConfigError(f"{', '.join(of_people)} cannot be set for a body of your own, whose file decides")
-    for name, pair in (("speed_range", config.speed_range), ("friction_range", config.friction_range)):
-        if pair is not None and pair[0] > pair[1]:
-            raise ConfigError(f"{name} must go from low to high, got {pair[0]:g} to {pair[1]:g}")
+    low, high = config.speed_range
+    if low > high:
+        raise ConfigError(f"speed_range must go from low to high, got {low:g} to {high:g}")

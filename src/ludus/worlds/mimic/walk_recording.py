@@ -14,10 +14,10 @@ from ludus.envs.base import EnvRequest
 from ludus.evaluation.players import AgentPlayer, one_seat
 from ludus.policies.agent import Agent
 from ludus.worlds.mimic.body import SIDES
-from ludus.worlds.mimic.display import StickFigure
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.model import POINTS
 from ludus.worlds.mimic.observation import euler_angles
+from ludus.worlds.mimic.rendering.figure import StickFigure
 from ludus.worlds.mimic.steering import PUSH_S, SteeredEnv
 from ludus.worlds.mimic.walk_analysis import WalkRecord
 

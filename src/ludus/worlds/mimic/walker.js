@@ -44,10 +44,8 @@ const LiveWalker = (() => {
 
     // What an action means to the actuator of a joint; see `Controls` in physics.py.
     control(action, k) {
-      const { kind, delta, low, high, neutral } = this.data.action;
+      const { kind, low, high, neutral } = this.data.action;
       if (kind === "torque") return action;
-      if (kind === "delta") return Math.min(Math.max(this.physics.positions[7 + k] + delta * action, low[k]), high[k]);
-      if (kind === "residual") return Math.min(Math.max(this.frame.angles[k] + delta * action, low[k]), high[k]);
       return neutral[k] + action * (action > 0 ? high[k] - neutral[k] : neutral[k] - low[k]);
     }
 

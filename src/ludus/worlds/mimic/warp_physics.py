@@ -89,12 +89,11 @@ _to_torch: Callable[[Any], Tensor] = wp.to_torch
 def _allocate(walker: Walker, config: MimicConfig, games: int, device: str) -> tuple[Any, Any]:
     model = walker.model
     contacts, rows = constraint_sizes(model)
-    batched = {"geom_friction": games} if config.friction_range is not None else {}
     if mujoco.mj_stateSize(model, FULL_STATE) != 1 + model.nq + model.nv:
         raise ConfigError(f"MuJoCo Warp cannot run {walker.name}: parts of it have a state; set physics to mujoco")
     try:
         with wp.ScopedDevice(device):
-            own = mujoco_warp.put_model(model, batch_sizes=batched)
+            own = mujoco_warp.put_model(model)
             data = mujoco_warp.make_data(model, nworld=games, nconmax=contacts, njmax=rows)
     except (NotImplementedError, ValueError) as error:
         raise ConfigError(

@@ -2,7 +2,7 @@
 
 Terms of something that lasts are per second, so they do not depend on the rate of decisions; terms of something that
 happens are per event. Signs are what the words say: a term for something bad is positive, and its weight is negative.
-Team spirit and zero-sum are settings beside the weights, see `ludus.rewards.sharing`.
+Team spirit is a setting beside the weights, see `ludus.rewards.manager`.
 """
 
 from collections.abc import Mapping

@@ -5,10 +5,15 @@ files hold no lengths of limbs: unless there is an array `rest_joints`, those of
 pose has the directions of the body model's: thighs 5 degrees apart, shanks 6 degrees back.
 """
 
-from collections.abc import Mapping
+import io
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +22,7 @@ from ludus.core.errors import FormatError
 from ludus.worlds.mimic.body import make_body
 from ludus.worlds.mimic.capture.skeleton import MAX_NUMBERS, Capture, turns_of_vectors
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.motion.files import read_members
-from ludus.worlds.mimic.motion.table import MAX_FRAMES, RATE_RANGE_HZ, Faults
+from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES, MAX_FRAMES, RATE_RANGE_HZ, Faults
 
 POSES, TRANSLATION, REST = "poses", "trans", "rest_joints"
 _RATES = ("mocap_framerate", "mocap_frame_rate", "fps", "rate_hz")
@@ -36,10 +40,23 @@ JOINTS = tuple(_PARENTS)
 _LARGEST_RAD = 100.0
 _LARGEST_M = 1e4
 
+_MAGIC = b"\x93NUMPY"
+_HEADER = re.compile(
+    r"\{'descr': '(?P<descr>[<>|][fiu][1248]|[<>]U[1-9][0-9]{0,2})', 'fortran_order': (?P<fortran>True|False), "
+    r"'shape': \((?P<shape>[0-9, ]*)\),? ?\}\s*",
+    re.ASCII,
+)
+_MOST_AXES = 2
+_LAST_ASCII = 127
+_CENTRAL_ENTRY = b"PK\x01\x02"  # begins what the directory at the end of an archive says of a member
+_MOST_ENTRIES = 100  # the bytes may be part of an array by chance
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others are unpacked without a limit
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, KeyError)
+
 
 def read_amass(path: Path, data: bytes) -> Capture:
     """Read a motion out of the content of an npz file; raise FormatError if it is not as described."""
-    arrays = read_members(path, data, (POSES, TRANSLATION, REST, *_RATES))
+    arrays = _read_members(path, data, (POSES, TRANSLATION, REST, *_RATES))
     missing = [name for name in (POSES, TRANSLATION) if name not in arrays]
     if missing:
         raise FormatError(
@@ -60,6 +77,60 @@ def read_amass(path: Path, data: bytes) -> Capture:
         path, "AMASS", JOINTS, parents, offsets, rotations, {0: rest[0] + moves}, rate_hz, range(len(poses)), "frame",
         has_rest=True, unit_m=1.0, notes=notes,
     )  # fmt: skip
+
+
+def _read_members(path: Path, data: bytes, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return those of the `wanted` arrays that an npz file has; others are never opened.
+
+    Raises FormatError if the file is broken, or if these arrays are not plain numbers or text of their declared size.
+    """
+    if (entries := data.count(_CENTRAL_ENTRY)) > _MOST_ENTRIES:
+        raise FormatError(f"motion file {path} has {entries} arrays; at most {_MOST_ENTRIES} are allowed")
+    contents = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [member for member in archive.infolist() if member.filename.removesuffix(".npy") in wanted]
+            _check_sizes(path, members)
+            for member in members:
+                with archive.open(member) as file:
+                    contents[member.filename.removesuffix(".npy")] = file.read(member.file_size + 1)
+    except FormatError:
+        raise
+    except _BROKEN as error:
+        raise FormatError(f"motion file {path} is not an intact npz file: {error}") from error
+    return {name: _array(path, name, content) for name, content in contents.items()}
+
+
+def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise FormatError unless members are compressed in a way that has limits, and are within them."""
+    if any(member.compress_type not in _COMPRESSIONS for member in members):
+        raise FormatError(f"motion file {path} is not compressed with deflate; use numpy.savez")
+    total = sum(member.file_size for member in members)
+    if total > MAX_FILE_BYTES:
+        raise FormatError(f"motion file {path} declares {total} bytes of arrays; at most {MAX_FILE_BYTES} are read")
+
+
+def _array(path: Path, name: str, content: bytes) -> NDArray[Any]:
+    """Read an array whose header is exactly as numpy writes it for numbers and text, and whose size is as declared."""
+    major = content[6] if len(content) > 10 and content.startswith(_MAGIC) else 0
+    width = 2 if major == 1 else 4
+    length = int.from_bytes(content[8 : 8 + width], "little")
+    start = 8 + width + length
+    header = _HEADER.fullmatch(content[8 + width : start].decode("latin-1")) if major in (1, 2, 3) else None
+    if header is None:
+        raise FormatError(f"motion file {path}: array {name!r} is not an npy array of numbers or text")
+    dtype = np.dtype(header["descr"])
+    sizes = [text.strip() for text in header["shape"].split(",")]
+    shape = tuple(int(text) for text in sizes if text.isascii() and text.isdigit() and len(text) < 10)
+    body = content[start:]
+    is_whole = len(shape) == sum(map(bool, sizes)) <= _MOST_AXES
+    if not is_whole or math.prod(shape) * dtype.itemsize != len(body):
+        raise FormatError(f"motion file {path}: array {name!r} declares shape {shape}, but holds {len(body)} bytes")
+    if dtype.kind == "U" and (np.frombuffer(body, f"{header['descr'][0]}u4") > _LAST_ASCII).any():
+        # Python itself fails on code points that no text has.
+        raise FormatError(f"motion file {path}: array {name!r} holds text that is not ASCII")
+    order: Literal["F", "C"] = "F" if header["fortran"] == "True" else "C"
+    return np.frombuffer(body, dtype).reshape(shape, order=order)
 
 
 def _rate(path: Path, arrays: Mapping[str, NDArray[Any]]) -> float:

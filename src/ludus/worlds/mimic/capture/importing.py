@@ -19,14 +19,13 @@ from ludus.worlds.mimic.capture.roles import MapConfig, check_roles, find_roles
 from ludus.worlds.mimic.capture.skeleton import Capture
 from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.motion.clip import Clip, Quality, check_clip
-from ludus.worlds.mimic.motion.files import csv_text, npz_bytes
+from ludus.worlds.mimic.motion.files import csv_text
 from ludus.worlds.mimic.motion.motion import read_content
 from ludus.worlds.mimic.motion.table import RATE_RANGE_HZ, ROOT_ANGLES
 
 _READERS: Mapping[str, Callable[[Path, bytes], Capture]] = MappingProxyType(
     {".bvh": read_bvh, ".npz": read_amass, ".c3d": read_c3d}
 )
-_FORMATS = (".csv", ".npz")
 _LEAST_FRAMES = 10
 _MOST_FRAMES = 50_000  # 14 minutes at 60 Hz; finding where the feet stand takes up to 0.13 ms per frame
 
@@ -51,7 +50,7 @@ def load_capture(path: Path) -> Capture:
     if reader is None:
         raise ConfigError(
             f"motion file {path} ends with {path.suffix or 'nothing'}; valid: {', '.join(_READERS)}. Files of joint "
-            "angles (.csv, .npz) are used as they are: see `ludus motion show`"
+            "angles (.csv) are used as they are: see `ludus motion show`"
         )
     return reader(path, read_content(path))
 
@@ -101,14 +100,11 @@ def import_capture(capture: Capture, walker: Walker, settings: MapConfig) -> Imp
 
 
 def write_clip(clip: Clip, path: Path, comment: str) -> None:
-    """Write the angles of a motion as a `.csv` or `.npz` file; raise ConfigError if the file is of another kind."""
-    if path.suffix.lower() not in _FORMATS:
-        raise ConfigError(f"motion file {path} ends with {path.suffix or 'nothing'}; valid: {', '.join(_FORMATS)}")
+    """Write the angles of a motion as a `.csv` file; raise ConfigError if the file is of another kind."""
+    if path.suffix.lower() != ".csv":
+        raise ConfigError(f"motion file {path} ends with {path.suffix or 'nothing'}; valid: .csv")
     names = [*clip.joints, *ROOT_ANGLES]
     angles = np.rad2deg(np.concatenate((clip.angles, clip.turns), axis=1))
-    if path.suffix.lower() == ".npz":
-        write_atomic(path, npz_bytes(angles, names, clip.rate_hz, None))
-        return
     columns = {f"{name}_deg": angles[:, index] for index, name in enumerate(names)}
     plain = comment.encode("ascii", "backslashreplace").decode()
     write_atomic(path, csv_text(columns, clip.rate_hz, (plain,)).encode())

@@ -36,12 +36,9 @@ _SPEED_STRIDE = wp.constant(wp.int64(reference.SPEED_STRIDE))
 _LAST_SPEED = wp.constant(float(reference.FIXED_SPEEDS - 1))
 _FIRST_PHASE = wp.constant(wp.float64(reference.FIRST_PHASE))
 _GOLDEN_RATIO = wp.constant(wp.float64(reference.GOLDEN_RATIO))
-_BEFORE_FAILURE = wp.constant(float(reference.BEFORE_FAILURE))
-_ADAPTIVE_SHARE = wp.constant(float(reference.ADAPTIVE_SHARE))
 _NOISE_SPAN = wp.constant(float(reference.NOISE_SPAN))
 _VELOCITY_NOISE = wp.constant(float(reference.VELOCITY_NOISE))
 _START = wp.constant(wp.uint32(int(Stream.START)))
-_FRICTION = wp.constant(wp.uint32(int(Stream.FRICTION)))
 _NOISE = wp.constant(wp.uint32(int(Stream.NOISE)))
 _COMMAND = wp.constant(wp.uint32(int(Stream.COMMAND)))
 _PUSH = wp.constant(wp.uint32(int(Stream.PUSH)))
@@ -189,15 +186,12 @@ def start_on_reference(w: Walkers, t: Task, i: int, h: wp.uint32):
 @wp.func
 def start_phase(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
     """Return the phase of a stride to begin at; see `reference.draw_starts`."""
-    if t.starts == 2:
+    if t.fixed_starts != 0:
         game = w.game[i]
         within = _FIRST_PHASE + _GOLDEN_RATIO * wp.float64(game)
         within = within - wp.floor(within)
         return wp.float32(wp.float64(0.5) * wp.float64(game % wp.int64(2)) + wp.float64(0.5) * within)
-    phase = uniform(mix(h, _START))
-    if t.starts == 1 and w.failure[i] >= 0.0 and uniform(mix(h, _START + wp.uint32(3))) < _ADAPTIVE_SHARE:
-        phase = fraction(w.failure[i] - _BEFORE_FAILURE * uniform(mix(h, _START + wp.uint32(2))))
-    return phase
+    return uniform(mix(h, _START))
 
 
 @wp.func
@@ -209,7 +203,7 @@ def start_speed(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
     if t.has_speed != 0:
         return wp.where(t.motions > 0, wp.clamp(t.own_speed, slowest, fastest), t.own_speed)
     span = fastest - slowest
-    if t.starts == 2:
+    if t.fixed_starts != 0:
         number = w.game[i] * _SPEED_STRIDE % _FIXED_SPEEDS
         return slowest + span * wp.float32(number) / _LAST_SPEED
     return slowest + span * uniform(mix(h, _START + wp.uint32(1)))
@@ -220,7 +214,7 @@ def start_motion(w: Walkers, t: Task, i: int, h: wp.uint32) -> wp.float32:
     """Return the motion to begin with; see `reference.draw_motions`."""
     if t.command >= 0:
         return wp.float32(t.command)
-    if t.starts == 2:
+    if t.fixed_starts != 0:
         return wp.float32(w.game[i] % wp.int64(t.motions))
     return wp.floor(uniform(mix(h, _START + wp.uint32(4))) * wp.float32(t.motions))
 
@@ -243,23 +237,10 @@ def restart(w: Walkers, t: Task, i: int):
         w.change[i] = next_change(w, t, i, h)
     look_up(w, t, i)
     start_on_reference(w, t, i, h)
-    if t.friction_levels > 0:
-        w.friction[i] = wp.float32(mix(h, _FRICTION) % wp.uint32(t.friction_levels))
-        take_friction(w, t, i)
     for number in range(4):
         w.feet[i, number] = 0.0
     for joint in range(t.joints):
         w.peaks[i, joint] = 0.0
-
-
-@wp.func
-def take_friction(w: Walkers, t: Task, i: int):
-    """Give all geoms of a walker the friction of its level."""
-    share = w.friction[i] / wp.float32(t.friction_levels - 1)
-    value = t.lowest_friction + (t.highest_friction - t.lowest_friction) * share
-    for geom in range(w.frictions.shape[1]):
-        other = w.frictions[i, geom]
-        w.frictions[i, geom] = wp.vec3(value, other[1], other[2])
 
 
 @wp.func
@@ -312,14 +293,10 @@ def observe(w: Walkers, t: Task, i: int, angles: wp.vec3, out: wp.array3d[wp.flo
 
 
 @wp.func
-def control_of(w: Walkers, t: Task, i: int, joint: int, action: wp.float32) -> wp.float32:
+def control_of(t: Task, joint: int, action: wp.float32) -> wp.float32:
     """Return the actuator's control of an action; see `physics.Controls`."""
-    if t.action == 0:
+    if t.torques != 0:
         return action
-    if t.action == 2:
-        return wp.clamp(w.positions[i, _ROOT + joint] + t.delta * action, t.low[joint], t.high[joint])
-    if t.action == 3:
-        return wp.clamp(w.reference[i, joint] + t.delta * action, t.low[joint], t.high[joint])
     reach = t.neutral[joint] - t.low[joint]
     if action > 0.0:
         reach = t.high[joint] - t.neutral[joint]
@@ -337,7 +314,7 @@ def decide_kernel(w: Walkers, t: Task, actions: wp.array3d[wp.float32]):
             action = t.joint_sign[joint] * actions[i, 0, t.joint_source[joint]]
         if wp.isnan(action):
             action = 0.0
-        w.controls[i, joint] = control_of(w, t, i, joint, wp.clamp(action, -1.0, 1.0))
+        w.controls[i, joint] = control_of(t, joint, wp.clamp(action, -1.0, 1.0))
     if t.push_n > 0.0:
         push = w.frame[i] // t.push_every
         since = w.frame[i] % t.push_every
@@ -502,8 +479,6 @@ def conclude_kernel(
     terminated[i] = is_terminated
     truncated[i] = is_truncated
     observe(w, t, i, angles, final)
-    if is_terminated:
-        w.failure[i] = w.phase[i]
     if is_terminated or is_truncated:
         restart(w, t, i)
         observe(w, t, i, euler_angles(w, i), observations)
@@ -526,6 +501,4 @@ def resume_kernel(w: Walkers, t: Task, observations: wp.array3d[wp.float32]):
     """Compute what follows from a state that was restored."""
     i = wp.tid()
     look_up(w, t, i)
-    if t.friction_levels > 0:
-        take_friction(w, t, i)
     observe(w, t, i, euler_angles(w, i), observations)

@@ -18,8 +18,6 @@ class Walkers:
     phase: wp.array[wp.float32]
     speed: wp.array[wp.float32]
     desired: wp.array[wp.float32]
-    failure: wp.array[wp.float32]
-    friction: wp.array[wp.float32]
     feet: wp.array2d[wp.float32]
     peaks: wp.array2d[wp.float32]
     reference: wp.array2d[wp.float32]  # the frame of the reference: a row of its table
@@ -30,7 +28,6 @@ class Walkers:
     controls: wp.array2d[wp.float32]
     forces: wp.array2d[wp.float32]
     sensors: wp.array2d[wp.float32]
-    frictions: wp.array2d[wp.vec3]  # of all geoms, for each walker; one row where friction is the same for all
     pushed: wp.array[wp.float32]  # 1 where a push began
     vector: wp.array2d[wp.float32]  # an observation before it is mirrored
     motion: wp.array[wp.float32]  # the one of several motions that is asked for
@@ -65,10 +62,9 @@ class Task:
     transition_step: wp.float32  # share of a transition in a step
     turning: wp.int32  # whether any motion turns
     phases: wp.int32  # columns of the table
-    action: wp.int32  # 0 torque, 1 target, 2 delta, 3 residual
-    delta: wp.float32
+    torques: wp.int32  # whether actions are torques and not target angles
     mirror: wp.int32
-    starts: wp.int32  # 0 random, 1 adaptive, 2 fixed
+    fixed_starts: wp.int32
     start_noise: wp.float32
     has_speed: wp.int32  # whether there is one that never changes
     own_speed: wp.float32
@@ -82,9 +78,6 @@ class Task:
     largest_tilt: wp.float32
     standing_m: wp.float32
     mass_kg: wp.float32
-    friction_levels: wp.int32  # 0 where friction is the same for all
-    lowest_friction: wp.float32
-    highest_friction: wp.float32
     push_every: wp.int64
     push_lasts: wp.int64
     push_n: wp.float32  # 0 for no pushes

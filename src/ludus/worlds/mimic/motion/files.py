@@ -1,31 +1,18 @@
-"""Read motions from CSV and npz files, and write them.
-
-A CSV file has a header with units in the names, then one line per frame.
-
-An npz file has the arrays `angles` (frames, joints), `joints` (their names without units), `units` (`deg` or `rad`) and
-`rate_hz`; optionally `velocities` (frames, joints) in units per second, and `root_height_m` (frames,). Nothing in such
-a file can run code or expand beyond its declared size.
-"""
+"""Read motions from CSV files, and write them: a header with units in the names, then one line per frame."""
 
 import codecs
 import io
 import math
-import re
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ludus.core.errors import FormatError, did_you_mean
+from ludus.core.errors import FormatError
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.motion.table import (
     BLOCK,
     MAX_COLUMNS,
-    MAX_FILE_BYTES,
     MAX_FRAMES,
     Faults,
     Table,
@@ -36,21 +23,6 @@ from ludus.worlds.mimic.motion.table import (
 _RATE = "rate_hz"
 _MAX_LINES = 2 * MAX_FRAMES + 1_000  # frames, as many blank lines between them, and comments
 _MAX_LINE_BYTES = 10_000
-
-_REQUIRED = ("angles", "joints", "units", "rate_hz")
-_OPTIONAL = ("velocities", "root_height_m")
-_MAGIC = b"\x93NUMPY"
-_HEADER = re.compile(
-    r"\{'descr': '(?P<descr>[<>|][fiu][1248]|[<>]U[1-9][0-9]{0,2})', 'fortran_order': (?P<fortran>True|False), "
-    r"'shape': \((?P<shape>[0-9, ]*)\),? ?\}\s*",
-    re.ASCII,
-)
-_MOST_AXES = 2
-_LAST_ASCII = 127
-_CENTRAL_ENTRY = b"PK\x01\x02"  # begins what the directory at the end of an archive says of a member
-_MOST_ENTRIES = 100  # the bytes may be part of an array by chance
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others are unpacked without a limit
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, KeyError)
 
 
 def read_csv(path: Path, data: bytes) -> Table:
@@ -160,173 +132,3 @@ def _number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
-
-
-def read_npz(path: Path, data: bytes) -> Table:
-    """Read a table out of the content of an npz file; raise FormatError if it is not as the format demands."""
-    arrays = _arrays(path, data)
-    faults = Faults(path)
-    missing = [name for name in _REQUIRED if name not in arrays]
-    if missing:
-        raise FormatError(f"motion file {path} has no array {', '.join(missing)}; it needs {', '.join(_REQUIRED)}")
-    joints, unit, rate = _texts(path, arrays, "joints"), _unit(path, arrays), _array_rate_hz(path, arrays)
-    names = [f"{joint}_{unit}" for joint in joints]
-    parts = [_block(path, arrays, "angles", len(names))]
-    frames = len(parts[0])
-    if "velocities" in arrays:
-        names += [f"{joint}_vel_{unit}_s" for joint in joints]
-        parts.append(_block(path, arrays, "velocities", len(joints), frames))
-    if "root_height_m" in arrays:
-        names.append("root_height_m")
-        parts.append(_block(path, arrays, "root_height_m", 1, frames))
-    columns = read_columns(names, "joints", faults)
-    faults.check()
-    values = np.concatenate(parts, axis=1)
-
-    def describe(frame: int, index: int) -> str:
-        return f"frame {frame}, column {names[index]!r}: {values[frame, index]} is not finite; fill gaps before loading"
-
-    faults.add_cells(~np.isfinite(values), describe)
-    faults.check()
-    return Table(path, columns, values, tuple(range(frames)), "frame", rate)
-
-
-def npz_bytes(angles: Floats, joints: Sequence[str], rate_hz: float, velocities: Floats | None) -> bytes:
-    """Return a file's content: `angles` and `velocities` are `(frames, joints)` in degrees and degrees per second."""
-    arrays: dict[str, Any] = {"angles": angles, "joints": np.array(joints), "units": "deg", "rate_hz": rate_hz}
-    if velocities is not None:
-        arrays["velocities"] = velocities
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    return content.getvalue()
-
-
-def _arrays(path: Path, data: bytes) -> dict[str, NDArray[Any]]:
-    if (entries := data.count(_CENTRAL_ENTRY)) > _MOST_ENTRIES:
-        raise FormatError(f"motion file {path} has {entries} arrays; it needs {', '.join(_REQUIRED)}")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            _check_members(path, members)
-            contents = {}
-            for member in members:
-                with archive.open(member) as file:
-                    contents[member.filename.removesuffix(".npy")] = file.read(member.file_size + 1)
-    except FormatError:
-        raise
-    except _BROKEN as error:
-        raise FormatError(f"motion file {path} is not an intact npz file: {error}") from error
-    return {name: _array(path, name, content) for name, content in contents.items()}
-
-
-def read_members(path: Path, data: bytes, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the `wanted` arrays that an npz file has; others are never opened.
-
-    Raises FormatError if the file is broken, or if these arrays are not plain numbers or text of their declared size.
-    """
-    if (entries := data.count(_CENTRAL_ENTRY)) > _MOST_ENTRIES:
-        raise FormatError(f"motion file {path} has {entries} arrays; at most {_MOST_ENTRIES} are allowed")
-    contents = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [member for member in archive.infolist() if member.filename.removesuffix(".npy") in wanted]
-            _check_sizes(path, members)
-            for member in members:
-                with archive.open(member) as file:
-                    contents[member.filename.removesuffix(".npy")] = file.read(member.file_size + 1)
-    except FormatError:
-        raise
-    except _BROKEN as error:
-        raise FormatError(f"motion file {path} is not an intact npz file: {error}") from error
-    return {name: _array(path, name, content) for name, content in contents.items()}
-
-
-def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise FormatError unless the archive holds only known arrays, each once, within the size limit."""
-    valid = [f"{name}.npy" for name in (*_REQUIRED, *_OPTIONAL)]
-    names = [member.filename for member in members]
-    for name in names:
-        if name not in valid:
-            raise FormatError(
-                f"motion file {path}: unknown array {name.removesuffix('.npy')!r}{did_you_mean(name, valid)}; "
-                f"valid: {', '.join((*_REQUIRED, *_OPTIONAL))}"
-            )
-        if names.count(name) > 1:
-            raise FormatError(f"motion file {path}: array {name.removesuffix('.npy')!r} is duplicated")
-    _check_sizes(path, members)
-
-
-def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise FormatError unless members are compressed in a way that has limits, and are within them."""
-    if any(member.compress_type not in _COMPRESSIONS for member in members):
-        raise FormatError(f"motion file {path} is not compressed with deflate; use numpy.savez")
-    total = sum(member.file_size for member in members)
-    if total > MAX_FILE_BYTES:
-        raise FormatError(f"motion file {path} declares {total} bytes of arrays; at most {MAX_FILE_BYTES} are read")
-
-
-def _array(path: Path, name: str, content: bytes) -> NDArray[Any]:
-    """Read an array whose header is exactly as numpy writes it for numbers and text, and whose size is as declared."""
-    major = content[6] if len(content) > 10 and content.startswith(_MAGIC) else 0
-    width = 2 if major == 1 else 4
-    length = int.from_bytes(content[8 : 8 + width], "little")
-    start = 8 + width + length
-    header = _HEADER.fullmatch(content[8 + width : start].decode("latin-1")) if major in (1, 2, 3) else None
-    if header is None:
-        raise FormatError(f"motion file {path}: array {name!r} is not an npy array of numbers or text")
-    dtype = np.dtype(header["descr"])
-    sizes = [text.strip() for text in header["shape"].split(",")]
-    shape = tuple(int(text) for text in sizes if text.isascii() and text.isdigit() and len(text) < 10)
-    body = content[start:]
-    is_whole = len(shape) == sum(map(bool, sizes)) <= _MOST_AXES
-    if not is_whole or math.prod(shape) * dtype.itemsize != len(body):
-        raise FormatError(f"motion file {path}: array {name!r} declares shape {shape}, but holds {len(body)} bytes")
-    if dtype.kind == "U" and (np.frombuffer(body, f"{header['descr'][0]}u4") > _LAST_ASCII).any():
-        # Python itself fails on code points that no text has.
-        raise FormatError(f"motion file {path}: array {name!r} holds text that is not ASCII")
-    order: Literal["F", "C"] = "F" if header["fortran"] == "True" else "C"
-    return np.frombuffer(body, dtype).reshape(shape, order=order)
-
-
-def _texts(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
-    array = arrays[name]
-    texts = [str(text) for text in array.reshape(-1).tolist()] if array.dtype.kind == "U" else []
-    if not 0 < len(texts) <= MAX_COLUMNS:
-        raise FormatError(
-            f"motion file {path}: array {name!r} must hold 1 to {MAX_COLUMNS} texts, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    return texts
-
-
-def _unit(path: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
-    texts = _texts(path, arrays, "units")
-    if texts not in (["deg"], ["rad"]):
-        raise FormatError(f"motion file {path}: units must be 'deg' or 'rad', got {', '.join(texts)[:40]!r}")
-    return texts[0]
-
-
-def _array_rate_hz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> float:
-    rate = arrays["rate_hz"]
-    if rate.size != 1 or rate.dtype.kind not in "fiu" or not np.isfinite(rate).all():
-        raise FormatError(f"motion file {path}: rate_hz must be one number, got {rate.dtype} of shape {rate.shape}")
-    return float(rate.reshape(-1)[0])
-
-
-def _block(
-    path: Path, arrays: Mapping[str, NDArray[Any]], name: str, columns: int, frames: int | None = None
-) -> Floats:
-    """Return an array as `(frames, columns)` of floats."""
-    array = arrays[name]
-    block = array[:, None] if array.ndim == 1 and columns == 1 else array
-    wanted = f"({frames or 'frames'}, {columns})"
-    fits = block.ndim == 2 and block.shape[1] == columns and frames in (None, len(block))
-    if not fits or block.dtype.kind not in "fiu":
-        raise FormatError(
-            f"motion file {path}: array {name!r} must hold numbers of shape {wanted}, one column a joint of `joints`; "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    if len(block) > MAX_FRAMES:
-        raise FormatError(f"motion file {path} has {len(block)} frames; at most {MAX_FRAMES} are read")
-    numbers: Floats = block.astype(np.float64)
-    return numbers

@@ -3,8 +3,8 @@
 A standing foot is held at the sphere of heel or ball that carries it, so planned feet neither slide nor float.
 """
 
-from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,16 @@ class Gait:
     straight: float = 0.99  # largest length of a standing leg, as a share of a straight one
     turns_pelvis_deg: float = 0.0  # to each side, with a trunk that turns against it
     stairs_m: tuple[float, float] | None = None  # depth and height of each step of a stair
-    slows_s: float | None = None  # time in which the path comes to a stop, after a stride; 0 stands all the time
 
     @property
     def is_running(self) -> bool:
         """Whether there are times at which no foot is on the ground."""
         return self.duty < 0.5
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it never leaves its place: feet stand all the time."""
+        return self.speed_m_s == 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,13 @@ class Step:
     """A foot's stay on the ground."""
 
     start_s: float
-    stop_s: float  # infinite for the last one
+    stop_s: float  # infinite where it stands all the time
     lasts_s: float  # how long it would be in steady walking
     place: Floats  # `(3,)` of the point below the ankle
     heading: float  # rad
-    arrives: float = 1.0  # length of the stride before, as a share of the usual one
-    departs: float = 1.0  # and of the stride behind
 
     def share(self, gait: Gait, times: Floats) -> Floats:
-        """Return the shares of the stance at some times; the last one ends in the middle, with a flat foot."""
+        """Return the shares of the stance at some times; who stands all the time is in its middle, with a flat foot."""
         end = 1.0 if np.isfinite(self.stop_s) else 0.5 * sum(gait.flat)
         share: Floats = ((times - self.start_s) / self.lasts_s).clip(0.0, end)
         return share
@@ -92,12 +94,7 @@ class Plan:
         speed = gait.speed_m_s * self.scale / self.pace
         turn = np.deg2rad(gait.turn_deg_s) / self.pace
         since = times - self.lead_s
-        if gait.slows_s is not None:  # goes on as long as a stride, then slows down evenly in speed
-            lasts = max(gait.slows_s * self.pace, 1e-9)
-            late = np.clip(since - self.period_s, 0.0, lasts)
-            way = speed * (np.minimum(since, self.period_s) + late - 0.5 * late**2 / lasts)
-        else:
-            way = speed * since
+        way = speed * since
         heading = turn * since
         side = np.deg2rad(gait.heading_deg)
         if abs(turn) < 1e-9:
@@ -128,22 +125,11 @@ class Plan:
             )
             if gait.stairs_m is not None:
                 place[0], place[2] = self._stair(place[0])
-            is_last = gait.slows_s is not None and begin + 0.5 * lasts >= self.end_s
-            stop = np.inf if is_last else begin + lasts
+            stop = np.inf if gait.is_standing else begin + lasts
             steps.append(Step(begin, stop, lasts, place, float(heading[0])))
-            if is_last:
+            if gait.is_standing:
                 break
-        usual = max(gait.speed_m_s * self.scale / self.pace * self.period_s, 1e-9)
-        lengths = [float(np.linalg.norm(b.place[:2] - a.place[:2])) / usual for a, b in pairwise(steps)]
-        shares = np.minimum(lengths, 1.0).tolist() if gait.slows_s is not None else [1.0] * len(lengths)
-        ends = zip(steps, [1.0, *shares], [*shares, 0.0], strict=True)
-        return [replace(step, arrives=arrives, departs=departs) for step, arrives, departs in ends]
-
-    @property
-    def end_s(self) -> float:
-        """Time at which a path that slows down has ended."""
-        slows = self.gait.slows_s or 0.0
-        return self.lead_s + self.period_s + slows * self.pace if slows > 0.0 else -np.inf
+        return steps
 
     def _stair(self, x: float) -> tuple[float, float]:
         """Return the middle of the nearest step of a stair, and its height."""
@@ -160,12 +146,12 @@ def smoothstep(share: Floats) -> Floats:
     return eased
 
 
-def _stance_pitch(gait: Gait, step: Step, share: Floats) -> Floats:
-    """Return a standing foot's pitch in rad over shares of its stance; short strides need less."""
+def _stance_pitch(gait: Gait, share: Floats) -> Floats:
+    """Return a standing foot's pitch in rad over shares of its stance."""
     first, last = gait.flat
     down = 1.0 - np.sin(0.5 * np.pi * (share / first).clip(0.0, 1.0))
     up = 1.0 - np.cos(0.5 * np.pi * ((share - last) / (1.0 - last)).clip(0.0, 1.0))
-    pitch: Floats = step.arrives * np.deg2rad(gait.land_deg) * down + step.departs * np.deg2rad(gait.leave_deg) * up
+    pitch: Floats = np.deg2rad(gait.land_deg) * down + np.deg2rad(gait.leave_deg) * up
     return pitch
 
 
@@ -203,7 +189,7 @@ def foot_path(plan: Plan, foot: int) -> tuple[Floats, Floats, NDArray[np.bool_],
     for step, following in zip_longest(plan.steps[foot], plan.steps[foot][1:]):
         on = np.flatnonzero((times >= step.start_s) & (times < step.stop_s))
         if len(on):
-            pitch[on] = _stance_pitch(gait, step, step.share(gait, times[on]))
+            pitch[on] = _stance_pitch(gait, step.share(gait, times[on]))
             ankle[on], heading[on] = _held(plan, step, pitch[on]), step.heading
             standing[on], floor[on] = True, step.place[2]
         if following is None:
@@ -226,11 +212,11 @@ def _swing(plan: Plan, step: Step, following: Step, times: Floats) -> tuple[Floa
     ends = np.array((1.0 - tiny, 1.0))
     starts = np.array((0.0, tiny))
     stance = step.lasts_s
-    leaving, landing = _stance_pitch(gait, step, ends), _stance_pitch(gait, following, starts)
+    leaving, landing = _stance_pitch(gait, ends), _stance_pitch(gait, starts)
     rates = [float(np.diff(pair)[0]) / (tiny * stance) * lasts for pair in (leaving, landing)]
     pitch = _hermite(share, float(leaving[-1]), float(landing[0]), rates[0], rates[1])
     # Folded more, where the foot is lifted most.
-    fold = step.departs * np.deg2rad(gait.fold_deg) - np.interp(gait.peak, share, pitch)
+    fold = np.deg2rad(gait.fold_deg) - np.interp(gait.peak, share, pitch)
     pitch = pitch + min(fold, 0.0) * _bump(share, gait.peak)
     first, last = _held(plan, step, leaving), _held(plan, following, landing)
     speeds = [np.diff(pair, axis=0)[0] / (tiny * stance) * lasts for pair in (first, last)]
@@ -243,7 +229,7 @@ def _swing(plan: Plan, step: Step, following: Step, times: Floats) -> tuple[Floa
     )
     rise = following.place[2] - step.place[2]
     floor = step.place[2] + rise * smoothstep(share / 0.6 if rise > 0.0 else (share - 0.4) / 0.6)
-    lifted = plan.scale * gait.clearance_m * max(step.departs, 0.4) * _bump(share, gait.peak)
+    lifted = plan.scale * gait.clearance_m * _bump(share, gait.peak)
     soft = _SOFT_M * np.sin(np.pi * share) ** 2
     height = floor + lifted + _depth(plan, pitch, soft)
     heading = step.heading + (following.heading - step.heading) * smoothstep(share)

@@ -1,4 +1,4 @@
-"""The motions of the package: walking at any speed, running, marching, backward, sideways, turning, stairs, stopping.
+"""The motions of the package: walking at any speed, running, marching, backward, sideways, turning, stairs, standing.
 
 All are made by our own code for the body at hand; nothing was recorded. Normal and fast walking are the normal gait,
 whose curves are those of people (`ludus.worlds.mimic.gait`); everything else is planned (`planner`), with times that
@@ -31,8 +31,10 @@ from ludus.worlds.mimic.reference import (
     stride_of_poses,
 )
 
+NORMAL_SPEEDS_M_S = (0.4, 2.0)  # that the normal gait can have
 _AMPLITUDES = np.linspace(0.4, 1.7, 14)
 _STANDS_M, _STILL_M_S = 0.006, 0.4  # height and speed below which a foot of the normal gait stands
+_STRIDES = 2  # in a clip, at least
 _HARMONICS = 20  # of a stride, which are kept
 
 
@@ -43,9 +45,7 @@ class Entry:
     summary: str
     speed_m_s: float
     gait: Gait | None = None  # how it is planned; None for the normal gait
-    strides: int = 2  # in its clip
     needs_rotation: bool = False  # whether legs must turn about their own axis, as those of walker-13 do
-    obstacle: str = ""  # why a walker cannot imitate it yet; empty if it can
     shares: tuple[float, float, int] = (0.8, 1.2, 5)  # lowest and highest of its speeds as shares of it, and how many
 
     @property
@@ -59,7 +59,7 @@ class Entry:
         return gait is None or (gait.speed_m_s > 0.0 and gait.heading_deg % 180.0 == 0.0 and gait.turn_deg_s == 0.0)
 
 
-_STAND = Gait(0.0, period_s=1.0, half_width_m=0.09, land_deg=0.0, leave_deg=0.0, straight=0.994, slows_s=0.0)
+_STAND = Gait(0.0, period_s=1.0, half_width_m=0.09, land_deg=0.0, leave_deg=0.0, straight=0.994)
 _SLOW = Gait(
     0.4, period_s=1.7, duty=0.70, half_width_m=0.07, clearance_m=0.025, land_deg=10.0, leave_deg=-28.0, fold_deg=-30.0,
     turns_pelvis_deg=2.0,
@@ -93,7 +93,6 @@ _STAIRS = Gait(
     0.48, period_s=1.2, duty=0.66, clearance_m=0.06, land_deg=0.0, leave_deg=-25.0, flat=(0.15, 0.75), fold_deg=-15.0,
     peak=0.45, lean_deg=8.0, straight=0.985, stairs_m=(0.288, 0.17),
 )  # fmt: skip
-_STOP = Gait(1.0, period_s=1.1, land_deg=12.0, leave_deg=-35.0, slows_s=2.2)
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
     {
@@ -115,12 +114,8 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
         ),
         "stairs-up": Entry("climbing stairs of 17 cm", 0.48, _STAIRS),
         "stand": Entry("standing", 0.0, _STAND, shares=(1.0, 1.0, 1)),
-        "stop": Entry(
-            "walking that comes to a stop", 1.0, _STOP, strides=5,
-            obstacle="a motion that ends is a change of motion: motions=[walk,stand], mirror=false",
-        ),
     }
-)  # fmt: skip
+)
 
 
 _LENGTHS: dict[str, list[float]] = {}  # of a stride in m at each amplitude, by the text of a body
@@ -144,13 +139,22 @@ def entry_of(name: str, walker: Walker) -> Entry:
     return entry
 
 
-def library_clip(name: str, walker: Walker, least_s: float = 0.0) -> Clip:
-    """Make a motion of the package for a built-in walker, of at least some seconds; see `entry_of` for errors."""
+def library_clip(name: str, walker: Walker, least_s: float = 0.0, speed_m_s: float | None = None) -> Clip:
+    """Make a motion of the package for a built-in walker, of at least some seconds; see `entry_of` for errors.
+
+    The normal gait can have another speed than its own; ConfigError is raised if others are given one.
+    """
     entry = entry_of(name, walker)
+    if speed_m_s is not None:
+        low, high = NORMAL_SPEEDS_M_S
+        if entry.gait is not None:
+            raise ConfigError(f"motion {name} is planned for its own speed; leave out the speed of {speed_m_s:g} m/s")
+        if not low <= speed_m_s <= high:
+            raise ConfigError(f"speed must be from {low:g} to {high:g}, got {speed_m_s:g}")
     if entry.gait is None:
-        stride, period_s = normal_stride(walker, entry.speed_m_s)
-        return clip_of_stride(name, walker, stride, period_s, max(entry.strides, math.ceil(least_s / period_s)))
-    return plan_gait(entry.gait, walker, name, max(entry.strides, math.ceil(least_s / entry.gait.period_s)))
+        stride, period_s = normal_stride(walker, speed_m_s or entry.speed_m_s)
+        return clip_of_stride(name, walker, stride, period_s, max(_STRIDES, math.ceil(least_s / period_s)))
+    return plan_gait(entry.gait, walker, name, max(_STRIDES, math.ceil(least_s / entry.gait.period_s)))
 
 
 def normal_stride(walker: Walker, speed_m_s: float) -> tuple[Stride, float]:
@@ -183,12 +187,9 @@ def clip_of_stride(name: str, walker: Walker, stride: Stride, period_s: float, s
 def library_reference(name: str, walker: Walker, *, mirror: bool) -> tuple[Reference, tuple[float, float]]:
     """Return the reference of a motion of the package, and the speeds at which it can be followed.
 
-    Raises ConfigError if walkers cannot imitate it, or not with `mirror`.
+    Raises ConfigError if it cannot be imitated with `mirror`.
     """
     entry = entry_of(name, walker)
-    if entry.obstacle:
-        able = ", ".join(name for name, other in ENTRIES.items() if not other.obstacle)
-        raise ConfigError(f"motion {name} can be shown, but not imitated: {entry.obstacle}; valid: {able}")
     if mirror and not entry.is_symmetric:
         raise ConfigError(f"motion {name} has no left steps that are mirror images of right ones; set mirror: false")
     made = _REFERENCES.get((name, walker.text))

@@ -1,11 +1,11 @@
-"""Motions of users: loads joint angles out of a CSV or npz file, checks them and finds the mean stride in them.
+"""Motions of users: loads joint angles out of a CSV file, checks them and finds the mean stride in them.
 
 The page `docs/howto/own-body.md` describes the files. Angles are those of `joints`: 0 where a person stands straight,
 flexion positive, hips and the root's pitch forward.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,12 +17,11 @@ from ludus.store.documents import open_untrusted
 from ludus.worlds.mimic.body import SIDES
 from ludus.worlds.mimic.gait import Floats
 from ludus.worlds.mimic.motion import table as tables
-from ludus.worlds.mimic.motion.files import read_csv, read_npz
+from ludus.worlds.mimic.motion.files import read_csv
 from ludus.worlds.mimic.motion.strides import MeanStride, average_strides
 
 ROOT_HEIGHT = "root_height"
 _LONGEST_S = 1_200.0  # up to 2,400 strides, of which each takes 1 ms to find and average
-_READERS: Mapping[str, Callable[[Path, bytes], tables.Table]] = MappingProxyType({".csv": read_csv, ".npz": read_npz})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,18 @@ class Motion:
 
 
 def load_motion(path: Path | str) -> Motion:
-    """Load a motion out of a `.csv` or `.npz` file.
+    """Load a motion out of a `.csv` file.
 
     Raises ConfigError if there is no such file, and FormatError, with all faults by column and row, if it cannot be
     used.
     """
     file = Path(path)
-    reader = _READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ConfigError(f"motion file {file} ends with {file.suffix or 'nothing'}; valid: {', '.join(_READERS)}")
-    return motion_of_table(reader(file, read_content(file)))
+    if file.suffix.lower() != ".csv":
+        raise ConfigError(
+            f"motion file {file} ends with {file.suffix or 'nothing'}; valid: .csv, which `ludus motion import` makes "
+            "of a recording"
+        )
+    return motion_of_table(read_csv(file, read_content(file)))
 
 
 def read_content(file: Path) -> bytes:

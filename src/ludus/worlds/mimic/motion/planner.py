@@ -39,7 +39,7 @@ def plan_gait(gait: Gait, walker: Walker, name: str, strides: int = 2) -> Clip:
     clip = Clip(
         name, tuple(joint.name for joint in walker.joints), np.zeros((len(plan.times), len(walker.joints))),
         np.concatenate((goal, np.zeros((len(goal), 1))), axis=1), turns, contacts, floors, plan.rate_hz,
-        is_cyclic=gait.slows_s is None,
+        is_cyclic=not gait.is_standing,
     )  # fmt: skip
     for _ in range(_ROUNDS):
         clip = replace(clip, root=np.concatenate((clip.root[:, :2], _height(plan, clip, ankles)[:, None]), axis=1))

@@ -1,10 +1,9 @@
 """Draws a motion: a strip of stick figures over one stride, and each joint's angle beside that of the normal gait."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
-import mujoco
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -15,11 +14,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from ludus.core.files import write_atomic
 from ludus.worlds.mimic.body import SIDES, kind_of
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.model import POINTS, Walker
+from ludus.worlds.mimic.model import Walker
 from ludus.worlds.mimic.motion.clip import Clip, stances
 from ludus.worlds.mimic.motion.motion import Motion
 from ludus.worlds.mimic.motion.reference import checked_stride, natural_speed_m_s
 from ludus.worlds.mimic.reference import PHASES, Stride, normal_reference, quaternions
+from ludus.worlds.mimic.rendering.figure import StickFigure
 
 _POSES = 9
 _APART_M = 0.95  # from one figure to the next
@@ -27,6 +27,8 @@ COLOURS = {"right": "#1B3A57", "left": "#E08E45"}
 _TRUNK_COLOUR, _BAND_COLOUR = "0.35", "#9CC5A1"
 # Of a stick figure, seen from the right: colour and width, the farthest first.
 _PARTS = (("left", COLOURS["left"], 3.2), ("trunk", _TRUNK_COLOUR, 5.0), ("right", COLOURS["right"], 3.2))
+_LEG = ("thigh", "knee", "ankle", "heel", "ball", "ankle")
+_LINES = {"trunk": ("hip", "head")} | {side: tuple(f"{side}_{point}" for point in _LEG) for side in SIDES}
 _LEAST_SPAN_DEG = 12.0
 _LONGEST_NAME = 32  # of a file, in the title
 _BAND_SPEEDS_M_S = (0.8, 1.4)
@@ -45,22 +47,63 @@ _TITLES = {
 def draw_motion(motion: Motion, walker: Walker, path: Path) -> None:
     """Write a motion on a walker as a PNG file; raise FormatError if it does not walk on this walker."""
     stride = checked_stride(motion, walker)
-    kinds = [kind for kind in _TITLES if any(kind_of(joint) == kind for joint in motion.joints)]
-    columns = min(len(kinds), 4)
-    lines = -(-len(kinds) // columns)
+    kinds, band = _kinds_of(motion.joints), _normal_band(walker)
+    figure, strip, panels = _sheet(_title(motion, stride), len(kinds))
+    shares = np.linspace(0.0, 1.0, _POSES)
+    frames = np.round(shares * PHASES).astype(int) % PHASES
+    turned = quaternions(stride.root[frames, 1:])
+    place = np.concatenate((np.zeros((_POSES, 2)), stride.root[frames, :1]), axis=1)
+    positions = np.concatenate((place, turned, stride.angles[frames]), axis=1)
+    _draw_poses(strip, walker, positions, [f"{100.0 * share:.0f} %" for share in shares], np.zeros(_POSES))
+    for axes, kind in zip(panels, kinds, strict=True):
+        _draw_joint(axes, motion, kind, band.get(kind))
+    _write(figure, panels[0], path)
+
+
+def draw_clip(clip: Clip, walker: Walker, path: Path) -> None:
+    """Write a motion with its place as a PNG file: figures along the way, angles over time, and when feet stand."""
+    kinds, lasts = _kinds_of(clip.joints), clip.frames / clip.rate_hz
+    figure, strip, panels = _sheet(f"{clip.name}: {lasts:.2f} s", len(kinds))
+    frames = np.linspace(0, clip.frames - 1, _POSES).astype(int)
+    names = [f"{frame / clip.rate_hz:.2f} s" for frame in frames.tolist()]
+    _draw_poses(strip, walker, clip.positions()[frames], names, clip.floor_m[frames].min(axis=1))
+    times = np.arange(clip.frames) / clip.rate_hz
+    for axes, kind in zip(panels, kinds, strict=True):
+        for index, joint in enumerate(clip.joints):
+            if kind_of(joint) == kind:
+                side = joint.partition("_")[0]
+                colour = COLOURS.get(side, _TRUNK_COLOUR)
+                label = side if side in SIDES else None
+                axes.plot(times, np.rad2deg(clip.angles[:, index]), color=colour, linewidth=2.0, label=label)
+        style_axes(axes, _TITLES[kind], "seconds")
+        axes.set_xlim(0.0, lasts)
+        for foot, side in enumerate(SIDES):
+            for start, stop in stances(clip.contacts[:, foot]):
+                height = 0.02 + 0.03 * foot
+                axes.plot((times[start], times[stop - 1]), (height, height), transform=axes.get_xaxis_transform(),
+                          color=COLOURS[side], linewidth=4.0, solid_capstyle="butt")  # fmt: skip
+    _write(figure, panels[0], path)
+
+
+def _kinds_of(joints: Sequence[str]) -> list[str]:
+    return [kind for kind in _TITLES if any(kind_of(joint) == kind for joint in joints)]
+
+
+def _sheet(title: str, panels: int) -> tuple[Figure, Axes, list[Axes]]:
+    """Return a figure, its strip of stick figures, and so many panels of angles below."""
+    columns = min(panels, 4)
+    lines = -(-panels // columns)
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
     figure = Figure(figsize=(15.0, 4.6 + 3.4 * lines), dpi=110, layout=layout, facecolor="white")
     FigureCanvasAgg(figure)  # draws into memory, whatever screen there is
     grid = figure.add_gridspec(lines + 1, columns, height_ratios=(1.25, *(1.0,) * lines))
-    figure.suptitle(_title(motion, stride), x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
-    _draw_strip(figure.add_subplot(grid[0, :]), walker, stride)
-    band = _normal_band(walker)
-    for place, kind in enumerate(kinds):
-        axes = figure.add_subplot(grid[1 + place // columns, place % columns])
-        _draw_joint(axes, motion, kind, band.get(kind))
-        if place == 0:
-            handles, labels = axes.get_legend_handles_labels()
-            figure.legend(handles, labels, fontsize=10, frameon=False, loc="upper right", ncols=3)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
+    strip = figure.add_subplot(grid[0, :])
+    return figure, strip, [figure.add_subplot(grid[1 + place // columns, place % columns]) for place in range(panels)]
+
+
+def _write(figure: Figure, labelled: Axes, path: Path) -> None:
+    figure.legend(*labelled.get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper right", ncols=3)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", metadata={"Software": None})
     write_atomic(path, picture.getvalue())
@@ -75,96 +118,27 @@ def _title(motion: Motion, stride: Stride) -> str:
     return f"{name}: {strides}, {speed:.2f} m/s, {120.0 / mean.period_s:.0f} steps per minute"
 
 
-def _draw_strip(axes: Axes, walker: Walker, stride: Stride) -> None:
-    axes.axhline(0.0, color="0.55", linewidth=1.2, zorder=0)
-    for number, phase in enumerate(np.linspace(0.0, 1.0, _POSES)):
-        place = (number * _APART_M, 0.0)
-        at = round(phase * PHASES) % PHASES
-        root = np.concatenate(((0.0, 0.0), stride.root[at, :1], quaternions(stride.root[at, 1:])))
-        pose = _pose(walker, np.concatenate((root, stride.angles[at])))
-        _draw_figure(axes, {part: line[:, [0, 2]] + place for part, line in pose.items()})
-        axes.text(place[0], -0.1, f"{100.0 * phase:.0f} %", ha="center", va="top", fontsize=9, color="0.35")
-    axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
-    axes.set_ylim(-0.28, 1.02 * walker.height_m)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
+def _draw_poses(axes: Axes, walker: Walker, positions: Floats, names: Sequence[str], floors_m: Floats) -> None:
+    """Draw stick figures side by side from the side, or from behind where the way goes sideways.
 
-
-def _draw_figure(axes: Axes, points: Mapping[str, Floats]) -> None:
-    """Draw a stick figure of points `(points, 2)` of both legs and the trunk."""
-    for part, colour, width in _PARTS:
-        axes.plot(*points[part].T, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round")
-    axes.plot(*points["trunk"][-1], "o", color=_TRUNK_COLOUR, markersize=15)
-
-
-def _pose(walker: Walker, positions: Floats) -> dict[str, Floats]:
-    """Return points `(points, 3)` in m of both legs from hip to foot and of the trunk; `positions` are MuJoCo's."""
-    model, data = walker.model, mujoco.MjData(walker.model)
-    data.qpos[:] = positions
-    mujoco.mj_kinematics(model, data)
-    points = {}
-    for side in SIDES:
-        joints = [data.xpos[model.body(f"{side}_{part}").id] for part in ("thigh", "shank", "foot")]
-        heel, ball = (data.site_xpos[model.site(f"{side}_{point}").id] for point in POINTS)
-        points[side] = np.array([*joints, heel, ball, joints[-1]])
-    head = data.geom_xpos[model.geom("head").id]
-    points["trunk"] = np.array([data.xpos[model.body("root").id], head])
-    return points
-
-
-def draw_clip(clip: Clip, walker: Walker, path: Path) -> None:
-    """Write a motion with its place as a PNG file: figures along the way, angles over time, and when feet stand."""
-    kinds = [kind for kind in _TITLES if any(kind_of(joint) == kind for joint in clip.joints)]
-    columns = min(len(kinds), 4)
-    lines = -(-len(kinds) // columns)
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(15.0, 4.6 + 3.0 * lines), dpi=110, layout=layout, facecolor="white")
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(lines + 1, columns, height_ratios=(1.4, *(1.0,) * lines))
-    lasts = clip.frames / clip.rate_hz
-    figure.suptitle(f"{clip.name}: {lasts:.2f} s", x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
-    _draw_way(figure.add_subplot(grid[0, :]), walker, clip)
-    times = np.arange(clip.frames) / clip.rate_hz
-    for place, kind in enumerate(kinds):
-        axes = figure.add_subplot(grid[1 + place // columns, place % columns])
-        for index, joint in enumerate(clip.joints):
-            if kind_of(joint) == kind:
-                side = joint.partition("_")[0]
-                colour = COLOURS.get(side, _TRUNK_COLOUR)
-                label = side if side in SIDES else None
-                axes.plot(times, np.rad2deg(clip.angles[:, index]), color=colour, linewidth=2.0, label=label)
-        style_axes(axes, _TITLES[kind], "seconds")
-        axes.set_xlim(0.0, lasts)
-        for foot, side in enumerate(SIDES):
-            for start, stop in stances(clip.contacts[:, foot]):
-                height = 0.02 + 0.03 * foot
-                axes.plot((times[start], times[stop - 1]), (height, height), transform=axes.get_xaxis_transform(),
-                          color=COLOURS[side], linewidth=4.0, solid_capstyle="butt")  # fmt: skip
-        if place == 0:
-            figure.legend(*axes.get_legend_handles_labels(), fontsize=10, frameon=False, loc="upper right", ncols=2)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", metadata={"Software": None})
-    write_atomic(path, picture.getvalue())
-
-
-def _draw_way(axes: Axes, walker: Walker, clip: Clip) -> None:
-    """Draw figures from the side, or from behind where the way goes sideways; apart where it is short."""
-    way = clip.root[-1] - clip.root[0]
+    `positions` `(poses, 7 + joints)` are those of MuJoCo, `floors_m` `(poses,)` heights of the ground below them.
+    """
+    way = positions[-1, :3] - positions[0, :3]
     across = 1 if abs(way[1]) > 2.0 * abs(way[0]) else 0
     sign = -1.0 if across else 1.0  # from behind, left is to the left
-    positions = clip.positions()
-    for number, frame in enumerate(np.linspace(0, clip.frames - 1, _POSES).astype(int).tolist()):
-        pose = _pose(walker, positions[frame])
-        move = np.array((number * _APART_M - sign * clip.root[frame, across], 0.0))
-        _draw_figure(axes, {part: line[:, [across, 2]] * (sign, 1.0) + move for part, line in pose.items()})
-        axes.text(
-            number * _APART_M, -0.1, f"{frame / clip.rate_hz:.2f} s", ha="center", va="top", fontsize=9, color="0.35"
-        )
-        low = float(clip.floor_m[frame].min())
-        axes.plot((move[0] + sign * clip.root[frame, across] - 0.4, move[0] + sign * clip.root[frame, across] + 0.4),
-                  (low, low), color="0.55", linewidth=1.2, zorder=0)  # fmt: skip
+    figure = StickFigure(walker)
+    for number, (pose, name, floor) in enumerate(zip(positions, names, floors_m.tolist(), strict=True)):
+        middle = number * _APART_M
+        points = figure.points(pose)[:, [across, 2]] * (sign, 1.0) + (middle - sign * pose[across], 0.0)
+        for part, colour, width in _PARTS:
+            line = points[[figure.names.index(point) for point in _LINES[part]]]
+            axes.plot(*line.T, color=colour, linewidth=width, solid_capstyle="round", solid_joinstyle="round")
+        axes.plot(*points[figure.names.index("head")], "o", color=_TRUNK_COLOUR, markersize=15)
+        axes.plot((middle - 0.4, middle + 0.4), (floor, floor), color="0.55", linewidth=1.2, zorder=0)
+        axes.text(middle, -0.1, name, ha="center", va="top", fontsize=9, color="0.35")
     axes.set_xlim(-0.75 * _APART_M, (_POSES - 0.25) * _APART_M)
-    axes.set_ylim(-0.28, 1.02 * walker.height_m + float(clip.floor_m.max()))
+    climbed_m = max(0.0, float(positions[:, 2].max()) - walker.standing_m)
+    axes.set_ylim(-0.28, 1.02 * walker.height_m + climbed_m)
     axes.set_aspect("equal")
     axes.set_axis_off()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.worlds.mimic.body import SIDES, Body
 from ludus.worlds.mimic.gait import Floats
-from ludus.worlds.mimic.model import STEP, Walker
+from ludus.worlds.mimic.model import POINTS, STEP, Walker
 from ludus.worlds.mimic.reference import Frame, quaternions
 
 Color: TypeAlias = tuple[float, float, float]
@@ -27,9 +27,11 @@ _SHOE: Color = (0.92, 0.33, 0.22)
 _SOCK: Color = (0.95, 0.95, 0.93)
 _LEFT_SHADE = 0.68  # brightness of the left leg and arm, so that the sides can be told apart
 _MEADOW: Color = (0.62, 0.67, 0.66)
+_STONE: Color = (0.78, 0.76, 0.72)  # of stairs
 _SKY: tuple[Color, Color] = ((0.74, 0.83, 0.92), (0.90, 0.94, 0.97))
 _STAIR_AT_M = (0.45, 1.15)  # where stairs are across the way, and half their width, as they are drawn
 _DRAWN_HEIGHT_M = 1.75  # of the body that the sizes below are of, in m
+_ROOT = 1  # the first body behind the world
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,40 @@ class WalkerView:
     push_n: tuple[float, float] = (0.0, 0.0)  # `(2,)` force at the hips, forward and to the left
     bones: Floats | None = None  # `(lines, 2, 3)` ends of lines to draw beside it, in the world
     stairs_m: float | None = None  # height of the line of the stairs that it climbs; None on level ground
+
+
+class StickFigure:
+    """The points of a walker from which pages draw a person.
+
+    Attributes:
+        names: What the points are: hips, neck and head, then thigh, knee and ankle of both sides, then their soles.
+    """
+
+    names: tuple[str, ...] = (
+        *("hip", "neck", "head"),
+        *(f"{side}_{part}" for side in SIDES for part in ("thigh", "knee", "ankle")),
+        *(f"{side}_{point}" for side in SIDES for point in POINTS),
+    )
+
+    def __init__(self, walker: Walker) -> None:
+        self._model = walker.model
+        self._data = mujoco.MjData(self._model)
+        joints = [f"{side}_{kind}" for side in SIDES for kind in ("hip", "knee", "ankle")]
+        self._joints = [self._model.joint(walker.anchors.get(name, name)).id for name in joints]
+        points = [f"{walker.mark}{side}_{point}" for side in SIDES for point in POINTS]
+        self._sites = [self._model.site(name).id for name in points]
+        trunk_m = walker.height_m - walker.hip_height_m
+        upper = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.75 * trunk_m), (0.02, 0.0, 0.85 * trunk_m))  # hips, neck, head
+        self._upper = [np.array(walker.hips) + place for place in upper]
+
+    def points(self, positions: Floats) -> Floats:
+        """Return the points `(points, 3)` in m, forward, left and up, of positions as MuJoCo has them."""
+        self._data.qpos[:] = positions
+        mujoco.mj_kinematics(self._model, self._data)
+        turned = self._data.xmat[_ROOT].reshape(3, 3)
+        upper = [self._data.xpos[_ROOT] + turned @ place for place in self._upper]
+        legs = [self._data.xanchor[joint] for joint in self._joints]
+        return np.array([*upper, *legs, *(self._data.site_xpos[site] for site in self._sites)])
 
 
 def reference_positions(frame: Frame, game: int) -> Floats:
@@ -104,13 +140,11 @@ def _set_light(spec: mujoco.MjSpec) -> None:
 def _set_scene(spec: mujoco.MjSpec) -> None:
     """Set the colours of ground and sky."""
     ground = spec.geom("ground")
-    ground.group, ground.material, ground.rgba = _GROUND, "", [*_MEADOW, 1.0]
+    ground.group, ground.rgba = _GROUND, [*_MEADOW, 1.0]
     for geom in spec.geoms:
         if geom.name.startswith(STEP):
-            geom.group = _GROUND
+            geom.group, geom.rgba = _GROUND, [*_STONE, 1.0]
             geom.pos[1], geom.size[1] = _STAIR_AT_M  # narrower than they are, so that the camera looks past them
-    for looks in (*spec.materials, *spec.textures):  # of the physics model, which need not have any
-        spec.delete(looks)
     _add_sky(spec)
 
 
