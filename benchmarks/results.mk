@@ -234,11 +234,6 @@ results-speedrun: $(READY) ## docs/speedrun.md: adds a row for brawl, rocket and
 	$(BIN)/python benchmarks/speedrun.py
 	$(TABLES) speedrun
 
-results-overlap: $(READY) ## docs/research/learner.md: env steps per second and win rates with and without ppo.overlap; GPU, long
-	$(BIN)/python benchmarks/overlap.py --device cuda --json $(DATA)/overlap.json
-	$(BIN)/python benchmarks/overlap.py --learning --device cuda --seeds 3 --json $(DATA)/overlap.json
-	$(TABLES) overlap
-
 results-checkpoints: $(READY) ## docs/research/learner.md: how long a checkpoint stops a run
 	$(BIN)/python benchmarks/checkpoint_cost.py --json > $(DATA)/checkpoint_cost_cpu.json.new
 	mv $(DATA)/checkpoint_cost_cpu.json.new $(DATA)/checkpoint_cost_cpu.json

@@ -103,8 +103,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,
     "learn:brawl": learner.brawl,
-    "overlap:speed": learner.overlap_speed,
-    "overlap:learning": learner.overlap_learning,
     "mimic-walk": mimic.walk,
     "mimic-walk-3d": mimic.walk_3d,
     "mimic-walk-gpu": mimic.walk_gpu,

@@ -73,10 +73,8 @@ def test_a_weight_that_has_fallen_to_zero_costs_nothing() -> None:
         torch.testing.assert_close(learner.policy.state()[name], tensor, msg=name)
 
 
-def test_unknown_bots_and_mirrors_are_refused() -> None:
+def test_unknown_bots_are_refused() -> None:
     ppo, spec = find_algorithm("ppo"), make_env("duel-v1", 2).spec
     settings = PpoConfig(imitation=ImitationConfig(bot="nobody"), n_steps=8, batch_size=16)
     with pytest.raises(UnknownNameError, match=r"ppo\.imitation\.bot"):
         ppo.check(settings, POLICY, spec, 4)
-    mirrored = settings.model_copy(update={"symmetry_augmentation": True})
-    assert ppo.refused(mirrored, POLICY) == ["ppo.imitation with ppo.symmetry_augmentation"]

@@ -120,8 +120,6 @@ def test_every_kind_of_policy_passes_every_check(policy_kind: tuple[str, PolicyC
         {"world": {"name": "gym:CartPole-v1", "num_envs": 8}, "opponents": None},
         {"world": {"name": "point", "num_envs": 8}, "opponents": None,
          "policy": {"state_dependent_exploration": True}},
-        {"world": {"name": "point", "num_envs": 8}, "opponents": None,
-         "ppo": {"n_steps": 32, "batch_size": 512, "symmetry_augmentation": True}},
         {"world": {"name": "recall", "num_envs": 1}, "opponents": None, "policy": {"recurrent": {"size": 8}},
          "ppo": {"n_steps": 32, "sequence_length": 1, "batch_size": 16}},
     ],
@@ -177,11 +175,6 @@ def test_rules_that_could_never_hold_are_refused() -> None:
 def test_an_unknown_opponent_of_the_evaluation_is_refused() -> None:
     evaluation = {"opponents": ["rock", "nobody"]}
     assert failing(make_config(evaluation=evaluation), ConfigError, "unknown player 'nobody'") == ["world"]
-
-
-def test_a_world_without_a_mirror_is_refused() -> None:
-    ppo = {"n_steps": 32, "batch_size": 256, "symmetry_augmentation": True}
-    assert failing(make_config(ppo=ppo), ConfigError, "duel-v1 says nothing of how it looks") == CHECKS[:2]
 
 
 @pytest.mark.parametrize(
@@ -323,14 +316,6 @@ def test_snapshots_opponents_evaluation_and_exploiters_count() -> None:
     assert full["opponents' memories"] == full["memories"] == 64 * 2 * 8 * 4
     assert full["evaluation"] == pytest.approx(20 * (full["games"] / 64 + 2 * 2 * 8 * 4))
     assert full["exploiter"] > full["rollout"] + full["games"]
-
-
-def test_a_mirrored_rollout_counts() -> None:
-    world, ppo = {"name": "point", "num_envs": 8}, {"n_steps": 32, "batch_size": 256}
-    plain = estimate(make_config(world=world, opponents=None, ppo=ppo)).parts
-    mirrored = estimate(make_config(world=world, opponents=None, ppo=ppo | {"symmetry_augmentation": True})).parts
-    assert plain["mirrored rollout"] == 0
-    assert mirrored["mirrored rollout"] == 2 * plain["rollout"] > 0
 
 
 def test_activations_scale_with_the_minibatch() -> None:

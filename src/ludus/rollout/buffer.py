@@ -135,33 +135,6 @@ class RolloutBuffer:
         views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
         self.frames = [Frame(_at(t, self.observations), _at(t, self._stored), *step) for t, step in enumerate(views)]
         self._offsets = torch.arange(self.sequence_length, device=device).unsqueeze(1) * rows
-        self._has_sets = has_sets
-
-    def make_another(self, policy: Policy) -> "RolloutBuffer":
-        """Allocate another buffer of the same form; `policy` is the one that this one was made for."""
-        has_demonstrations = self.demonstrations is not None
-        return RolloutBuffer(
-            policy, self.steps, self.rows, self.sequence_length,
-            has_sets=self._has_sets, has_demonstrations=has_demonstrations,
-        )  # fmt: skip
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return everything of the rollout by name, without copying it."""
-        found = {f"observations.{name}": tensor for name, tensor in self.observations.items()}
-        found |= {f"memory.{name}": tensor for name, tensor in self.memory.items()}
-        found |= {"actions": self.actions, "episode_starts": self.episode_starts, "dones": self.dones}
-        found |= {"memory_starts": self.memory_starts} if self._has_sets else {}
-        names = ("rewards", "bootstraps", "log_probs", "values", "advantages", "returns")
-        found |= dict(zip(names, self._floats, strict=True))
-        found["last_values"] = self.last_values
-        labels = {"bots": self.bots, "opponent_actions": self.opponent_actions, "demonstrations": self.demonstrations}
-        return found | {name: tensor for name, tensor in labels.items() if tensor is not None}
-
-    def copy_(self, other: "RolloutBuffer") -> None:
-        """Take the content of another buffer of the same form, in place."""
-        given = other.tensors()
-        for name, tensor in self.tensors().items():
-            tensor.copy_(given[name])
 
     def recorded_bytes(self) -> int:
         """Return the bytes of what is recorded per step and row, without the memories."""

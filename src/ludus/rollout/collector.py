@@ -138,11 +138,6 @@ class Collector:
         self._end()
         self.stopwatch.lap("other")
 
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the next rollout only replays a CUDA graph, which takes the host next to no time."""
-        return self._graph is not None and self._was_played_with(self._recording_key())
-
     def _was_played_with(self, key: "_RecordingKey | None") -> bool:
         return key is not None and self._played_with is not None and key.equals(self._played_with)
 
