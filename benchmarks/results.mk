@@ -96,7 +96,7 @@ results-brawl-armed: $(READY) ## docs/research/brawl.md: the preset armed, three
 	$(TABLES) brawl-armed
 
 results-strategy: $(READY) ## docs/research/strategy.md: with and without strategy encoder, three seeds; GPU, long
-	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
+	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
 	$(TABLES) strategy
 
 results-brawl-tuning: $(READY) ## docs/research/brawl.md: the runs of the search for competition; GPU, long
@@ -185,7 +185,7 @@ CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --judge
 	  --lanes 18 --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
 results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU
 	$(CLASH) --steps base members --base-steps 150_000_000 --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
-	$(CLASH) --steps ceiling --kinds events told lstm chrono blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
+	$(CLASH) --steps ceiling --kinds events told lstm blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
 	  --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
 	$(CLASH) --device cpu --steps answers
 	$(TABLES) gauntlet-clash
@@ -215,10 +215,6 @@ results-roshambo: $(READY) ## docs/worlds/roshambo.md: agents with and without m
 	$(BIN)/python benchmarks/roshambo_training.py --device cuda --lanes 3
 	$(TABLES) roshambo
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
-
-results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
-	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
-	$(TABLES) encoders
 
 results-league-scaling: $(READY) ## docs/research/league-scaling.md: what a league of 64 GPUs would need
 	$(BIN)/python benchmarks/league_scaling.py --json > $(DATA)/league_scaling.json.new

@@ -43,7 +43,6 @@ from ludus.training.resolve import resolve, set_up_device
 # What each variant changes of the preset, which has both a strategy encoder and a recurrent memory.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
-    "predicting": ("policy.strategy.predict=1.0", "policy.strategy.predict_ahead=8"),
     "recognising": ("policy.strategy.classify=0.5",),
     "lstm": ("policy.strategy=null",),
     "mlp": ("policy.strategy=null", "policy.recurrent=null"),
@@ -116,7 +115,7 @@ def do_part(options: argparse.Namespace, part: str) -> None:
 
 def budgets(options: argparse.Namespace, variant: str) -> tuple[str, ...]:
     """Returns what a variant is trained with: those that cannot be compared with the full agent's time have one."""
-    alone = "full" not in options.variants or variant in ("predicting", "recognising")
+    alone = "full" not in options.variants or variant == "recognising"
     return ("samples",) if alone else ("samples", "time")
 
 

@@ -99,8 +99,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "learner-device": learner.learner_device,
     "roshambo-population": summaries.roshambo,
     "roshambo": summaries.roshambo_trained,
-    "encoders:speed": learner.encoder_speed,
-    "encoders:learning": learner.encoder_learning,
     "learn:peers": learner.peers,
     "learn:brawl": learner.brawl,
     "mimic-walk": mimic.walk,

@@ -116,26 +116,3 @@ def learner_device() -> str:
         for row in read_csv("learner_device.csv")
     ]
     return table(header, lines)
-
-
-def encoder_speed() -> str:
-    """Returns env steps a second with each strategy encoder by its size."""
-    lines = []
-    for row in read_json("encoders.json")["speed"]:
-        encoder = f"{row['size']} ({row['layers']} x {row['width']}, {row['window']})"
-        batch = f"{row['games']} x {row['steps']}, {row['batch_size']}, {row['epochs']}"
-        rates = (row["streaming_steps_per_s"], row["window_steps_per_s"])
-        shown = [f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}" for rate in rates]
-        lines.append([encoder, batch, *shown, f"{row['ratio']:.1f}"])
-    header = ["encoder (layers x width, window)", "games x steps, batch, epochs", "streaming, env steps/s"]
-    return table([*header, "window", "ratio"], lines)
-
-
-def encoder_learning() -> str:
-    """Returns what is learned with each strategy encoder, seed by seed."""
-    data = read_json("encoders.json")["learning"]
-    lines = []
-    for kind in ("streaming", "window"):
-        finals = ", ".join(f"{final:.1f}" for final in data[kind]["final_returns"])
-        lines.append([kind, f"{data['env_steps']:,}", f"{data[kind]['mean']:.1f}", finals])
-    return table([f"encoder ({data['size']})", "env steps", "mean final return", "every seed"], lines)

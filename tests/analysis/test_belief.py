@@ -74,20 +74,18 @@ def make_policy(strategy: dict[str, object]) -> Policy:
         return Policy(env.spec, PolicyConfig.model_validate({"strategy": MINIMAL | strategy}))
 
 
-@pytest.mark.parametrize("variational", [0.0, 0.1])
-def test_the_head_of_the_agent_is_asked(variational: float) -> None:
-    policy = make_policy({"classify": 0.5, "variational": variational})
+def test_the_head_of_the_agent_is_asked() -> None:
+    policy = make_policy({"classify": 0.5})
     with torch.no_grad():
-        policy.get_parameter("recognition.1.weight").zero_()
-        policy.get_parameter("recognition.1.bias").copy_(
+        policy.get_parameter("auxiliary.recognition.head.1.weight").zero_()
+        policy.get_parameter("auxiliary.recognition.head.1.bias").copy_(
             torch.log(torch.tensor([0.5, 0.3, 0.2]))
         )  # rock, cycle, random
     found = own_classifier(policy, ("cycle", "rock:delay=2"))
     assert found is not None
     classes, classify = found
     assert classes == ("cycle", "rock:delay=2", OTHERS)
-    size = 6 if variational else 3
-    assert classify(np.ones((2, 4, size), np.float32)) == pytest.approx(np.broadcast_to([0.3, 0.5, 0.2], (2, 4, 3)))
+    assert classify(np.ones((2, 4, 3), np.float32)) == pytest.approx(np.broadcast_to([0.3, 0.5, 0.2], (2, 4, 3)))
     everyone = own_classifier(policy, ("rock", "cycle", "random"))
     assert everyone is not None
     assert everyone[0] == ("rock", "cycle", "random")

@@ -21,7 +21,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "total_env_steps": 512,
         "opponents": {"rock": 1, "cycle": 1},
         "league": {"best_of": 2},
-        "policy": {"strategy": TINY, "recurrent": {"kind": "lstm", "size": 16}},
+        "policy": {"strategy": TINY, "recurrent": {"size": 16}},
         "ppo": {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "sequence_length": 16},
     }
     train(TrainConfig.model_validate(config), folder)

@@ -248,7 +248,7 @@ def _advance(env: BatchedEnv, opponents: LeagueOpponents, steps: int) -> list[Te
     return [_step(env, opponents) for _ in range(steps)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"recurrent": {"kind": "lstm", "size": 8}}])
+@pytest.mark.parametrize("settings", [{}, {"recurrent": {"size": 8}}])
 def test_resume_is_exact(settings: dict[str, Any]) -> None:
     def make() -> tuple[BatchedEnv, LeagueOpponents, Policy]:
         env = make_env("duel", 64, config={"rounds": 3})

@@ -49,7 +49,7 @@ EVENTS = FULL.model_copy(
     }
 )  # fmt: skip
 SHIPPED = (("champion", "brawl"), ("rookie", "brawl"), ("striker", "rocket"), ("novice", "rocket"))
-KINDS = ("mlp-normalised", "lstm-separate", "gru", "streaming-lstm", "film-lstm")
+KINDS = ("mlp-normalised", "lstm-separate", "streaming-lstm", "film-lstm")
 
 _PLAY = """(engine, data, description, bot, frames, seed, uniforms) => {
   const policy = engine.addPolicy(data, description);
@@ -96,7 +96,7 @@ class Match:
                 seen, starts = {"vector": observations["vector"][:, 1].clone()}, torch.tensor([frame == 0])
                 if policy.spec.opponent_names:
                     seen[OPPONENT_IDENTITY] = torch.zeros(1, len(policy.spec.opponent_names))
-                if policy.recognition is not None:
+                if "recognition" in policy.auxiliary:
                     self.readouts.append(self._readout(policy, seen, memory, starts))
                 step = policy.step(seen, memory, starts, None if noise is None else noise[frame : frame + 1])
                 memory = step.memory
@@ -109,11 +109,10 @@ class Match:
 
     @staticmethod
     def _readout(policy: Policy, seen: Mapping[str, Tensor], memory: Mapping[str, Tensor], starts: Tensor) -> Tensor:
-        assert policy.strategy is not None
-        assert policy.recognition is not None
+        assert policy.memory.strategy is not None
         before = {name: tensor.clone() for name, tensor in part_of(memory, "strategy").items()}
-        latent, _ = policy.strategy.step(policy.opponent_frames(seen), before, starts)
-        logits: Tensor = policy.recognition(latent[:, : policy.config.strategy.latent])  # type: ignore[union-attr]
+        latent, _ = policy.memory.strategy.step(policy.opponent_frames(seen), before, starts)
+        logits: Tensor = policy.auxiliary["recognition"](latent, latent)
         return torch.softmax(logits, -1)[0]
 
 

@@ -352,7 +352,7 @@ def test_a_summary_says_what_the_run_is(tmp_path: Path) -> None:
             "batch_size": 256,
             "learning_rate": {"kind": "linear", "start": 1e-3, "end": 0},
         },
-        policy={"recurrent": {"kind": "gru", "size": 8}, "bfloat16": True},
+        policy={"recurrent": {"size": 8}, "bfloat16": True},
         evaluation={"matches": 20, "every_env_steps": 5000},
         checkpoints={"every_env_steps": 10_000, "keep": 7},
     )
@@ -361,7 +361,7 @@ def test_a_summary_says_what_the_run_is(tmp_path: Path) -> None:
         count = sum(parameter.numel() for parameter in components.policy.parameters())
     for part in (
         "user alice", str(tmp_path), "device cpu", "thread", "precision float32", "64 games of duel-v1",
-        f"{count:,} parameters", "gru of 8", "32 steps x 64 rows = 2,048 env steps", "minibatches of 256", "10 epochs",
+        f"{count:,} parameters", "LSTM of 8", "32 steps x 64 rows = 2,048 env steps", "minibatches of 256", "10 epochs",
         "learning rate linear start 0.001 end 0", "checkpoint every 10,000 env steps, 7 kept",
         "evaluation every 5,000 env steps, 20 matches against every bot", "opponents rock 25%, self 75%",
     ):  # fmt: skip

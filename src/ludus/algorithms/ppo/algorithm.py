@@ -96,13 +96,6 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         length = min(steps, settings.sequence_length) if policy.has_memory else 1
         shorter = {"n_steps": min(steps // length * length, settings.n_steps), "sequence_length": length}
         small = settings.model_copy(update=shorter | {"n_epochs": 1, "compile": False, "n_minibatches": None})
-        if length < settings.sequence_length and policy.strategy is not None:
-            # Nothing can be predicted further ahead, and no latents compared that are further apart, than a sequence
-            # reaches.
-            farthest = max(length - 1, 1)
-            ahead, gap = (min(n, farthest) for n in (policy.strategy.predict_ahead, policy.strategy.contrast_gap))
-            strategy = policy.strategy.model_copy(update={"predict_ahead": ahead, "contrast_gap": gap})
-            policy = policy.model_copy(update={"strategy": strategy})
         return small.model_copy(update={"batch_size": small.experiences(rows)}), policy
 
     def fit(self, settings: PpoConfig, policy: PolicyConfig, rows: int) -> PpoConfig:

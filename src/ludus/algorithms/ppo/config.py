@@ -47,9 +47,8 @@ class PpoConfig(BaseModel):
         n_accumulate: Parts in which each minibatch is processed; their gradients add up to the same step with less
             memory. Disables the compiled functions for plain MLP policies. Raised automatically when a GPU runs out of
             memory in an update. It may change when a run is resumed: order and content of the minibatches stay exactly
-            the same, and every step is the same up to rounding, so later bytes differ; dropout and a variational latent
-            draw other numbers, batch normalization and `policy.strategy.predict_weighting` average over parts, and
-            `policy.strategy.contrast` compares the sequences of a part.
+            the same, and every step is the same up to rounding, so later bytes differ; dropout draws other numbers,
+            and batch normalization averages over parts.
         n_epochs: Passes over each rollout.
         sequence_length: Steps per training sequence, for policies with memory; it must divide `n_steps` and
             `batch_size`.

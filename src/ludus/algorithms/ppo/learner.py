@@ -74,16 +74,8 @@ class PpoLearner(Learner):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Metrics of the last update that must be finite."""
-        auxiliary = (
-            "prediction_loss",
-            "recognition_loss",
-            "action_prediction_loss",
-            "contrast_loss",
-            "latent_kl",
-            "imitation_loss",
-        )
-        losses = ("policy_loss", "value_loss", "entropy", *auxiliary)
-        return tuple(name for name in losses if name in self.updater.metric_names)
+        auxiliary = (name for name in self.updater.auxiliary.names if name.endswith("_loss"))
+        return ("policy_loss", "value_loss", "entropy", *auxiliary)
 
     def collect(self, progress: float = 0.0) -> None:
         """Collect one rollout, exploring as `exploration` says at a share of the training that is done, 0 to 1."""
