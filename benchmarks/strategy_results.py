@@ -232,8 +232,8 @@ def win_rates(
 
 def probe(agent: Agent, matches: int) -> dict[str, Any]:
     """Analyses latent or memory of an agent that has one; the ablation is for latents."""
-    has_latent = agent.policy.strategy is not None
-    if not has_latent and agent.policy.recurrent is None:
+    has_latent = agent.policy.memory.strategy is not None
+    if not has_latent and agent.policy.memory.recurrent is None:
         return {"analysis": None}
     analysis = analyse(
         agent, matches=matches, features="latent" if has_latent else "memory", ablation=has_latent, seed=_SEED

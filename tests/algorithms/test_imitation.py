@@ -30,8 +30,7 @@ def test_without_rewards_the_policy_becomes_the_bot() -> None:
     metrics = [learner.iterate() for _ in range(12)]
     assert metrics[0]["imitation_loss"] > 0.5  # three throws: log 3 = 1.1 at first
     assert metrics[-1]["imitation_loss"] < 0.1
-    shown = learner.rollout.demonstrations
-    assert shown is not None
+    shown = learner.rollout.labels["demonstrations"]
     assert bool((shown == shown[0, 0]).all())
     assert (learner.rollout.actions == shown).float().mean() > 0.9
 
@@ -40,11 +39,10 @@ def test_the_loss_is_the_mean_of_the_log_probabilities_and_scaled_by_its_weight(
     learner = make_learner()
     learner.collect()
     batch = learner.rollout.minibatch(torch.arange(64))
-    assert batch.demonstrations is not None
     auxiliary, policy = learner.updater.auxiliary, learner.policy
     auxiliary.imitation.fill_(0.25)
     evaluation = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
-    shown = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.demonstrations)
+    shown = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.labels["demonstrations"])
     found = auxiliary.add_to(torch.tensor(2.0), evaluation, batch)
     assert found.item() == pytest.approx(2.0 - 0.25 * shown.log_probs.mean().item())
 

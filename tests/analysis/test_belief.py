@@ -34,8 +34,7 @@ def test_certainty_and_doubt_by_hand() -> None:
     recording.valid[1, 3] = False  # the last match is over by then
     even, sure, wrong = [0.5, 0.5], [1.0, 0.0], [0.25, 0.75]
     probabilities = np.array([[even, even, even, even], [sure, wrong, [0.0, 1.0], sure]])
-    deviations = np.full((2, 4, 3), 0.5, np.float32)
-    belief = describe_belief("probe", ("style 0", "style 1"), probabilities, recording, deviations)
+    belief = describe_belief("probe", ("style 0", "style 1"), probabilities, recording)
     # In a draw the first class counts: right in 2, 1, 1 and 0 of the 2, 2, 2 and 1 frames of the matches.
     assert belief.right.estimate == pytest.approx((1.0 + 0.5 + 0.5 + 0.0) / 4)
     assert belief.said == pytest.approx((0.75 + 0.625 + 0.75 + 0.5) / 4)
@@ -45,8 +44,6 @@ def test_certainty_and_doubt_by_hand() -> None:
     assert belief.entropy_bits[1][1].estimate == pytest.approx(0.0, abs=1e-9)
     assert belief.mean[1, 0].tolist() == [0.625, 0.375]
     assert belief.mean[1, 1].tolist() == [0.0, 1.0]
-    assert belief.deviation is not None
-    assert belief.deviation[1][0].estimate == 0.5
     document = belief.as_json(recording)
     assert document["top"][1][1] == {"estimate": 1.0, "low": 0.0, "high": 1.0}  # one match: nothing is known
     shown = [(match["style"], match["kind"], match["match"]) for match in document["matches"]]

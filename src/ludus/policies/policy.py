@@ -6,13 +6,12 @@ with the one that it returns, and `clone_recurrent_state` what has to be kept.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import MappingProxyType
-from typing import NamedTuple, Self, TypeAlias
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from ludus.core.errors import ConfigError, StateError, UnsupportedError, brief
+from ludus.core.errors import ConfigError
 from ludus.core.state import check_tensors, clone_tensors
 from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
@@ -26,46 +25,20 @@ from ludus.policies.auxiliary import AuxiliaryLoss, auxiliary_losses
 from ludus.policies.canonical import CanonicalView
 from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
 from ludus.policies.cost import Allowance
+from ludus.policies.inspection import check_finite as check_finite
+from ludus.policies.inspection import kind_shares as kind_shares
 from ludus.policies.memory import NETWORK as NETWORK
 from ludus.policies.memory import STRATEGY, Memory
 from ludus.policies.memory import clone_recurrent_state as clone_recurrent_state
 from ludus.policies.memory import memory_ranges as memory_ranges
 from ludus.policies.memory import part_of as part_of
 from ludus.policies.memory import with_prefix as with_prefix
-from ludus.policies.modules import ObservationEncoder, seen_space
+from ludus.policies.modules import ObservationEncoder, seeded, seen_space
 from ludus.policies.network import UserNetwork, make_network
-
-Entries: TypeAlias = Mapping[str, Tensor]  # observations by entry, with the rows first
-
-
-class Step(NamedTuple):
-    """What `Policy.step` gives: actions, log probabilities `(rows,)`, values `(rows,)` and the next memory."""
-
-    actions: Tensor
-    log_probs: Tensor
-    values: Tensor
-    memory: RecurrentState
-
-
-class Evaluation(NamedTuple):
-    """What `Policy.unroll` gives, `(steps, rows)` each."""
-
-    # Of the actions, under the behaviour that rollouts are collected with: with exploration, the mixture.
-    log_probs: Tensor
-    entropies: Tensor  # of the policy alone, without exploration
-    values: Tensor  # of the observations
-    auxiliary: Mapping[str, Tensor] = MappingProxyType({})  # `(steps, rows, ...)`, predictions of auxiliary losses
-
-
-class Trunk(NamedTuple):
-    """Features of actor and critic before their own layers; the same tensor where they share their memory."""
-
-    actor: Tensor  # `(..., features)`
-    critic: Tensor  # likewise
-    # `(..., cells, features)`, what is seen of each place where actions have places, else None.
-    places: Tensor | None = None
-    seen: Tensor | None = None  # `(..., features)`, of the observation alone; None with a network that gives actions
-    latent: Tensor | None = None  # `(..., size)`, what the strategy encoder gave; None without one
+from ludus.policies.outputs import Entries as Entries
+from ludus.policies.outputs import Evaluation as Evaluation
+from ludus.policies.outputs import Step as Step
+from ludus.policies.outputs import Trunk as Trunk
 
 
 class Policy(nn.Module):
@@ -184,13 +157,7 @@ class Policy(nn.Module):
         if self.config.dropout == 0.0 and self.network is None:
             yield
             return
-        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
-        on_cuda = self.device.type == "cuda"
-        with torch.random.fork_rng(devices=[self.device] if on_cuda else []):
-            torch.default_generator.manual_seed(seed)
-            if on_cuda:
-                with torch.cuda.device(self.device):
-                    torch.cuda.manual_seed(seed)
+        with seeded(generator, self.device):
             self._set_random_layers(active=True)
             try:
                 yield
@@ -461,31 +428,3 @@ class Policy(nn.Module):
             features = output.actor
         remembered = self.memory.unroll(flat, features, memory, episode_starts)
         return Trunk(*remembered[:2], places, features, remembered.latent)
-
-
-def check_finite(state: Mapping[str, Tensor]) -> None:
-    """Raise StateError if parameters or statistics are NaN or Inf: they would play on, and lose."""
-    for name, tensor in state.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise StateError(f"{brief(name)} contains NaN or Inf; train the agent again or use an earlier checkpoint")
-
-
-@torch.no_grad()
-def kind_shares(
-    policy: Policy, observations: Entries, memory: RecurrentState, episode_starts: Tensor, *, explores: bool = True
-) -> Tensor:
-    """Return the probability of every kind of action, `(steps, rows, kinds)`, over segments as in `Policy.unroll`.
-
-    It is that of the mixture with which experience is collected or, unless `explores`, the policy's own. Raise
-    UnsupportedError if its actions have no kinds.
-    """
-    head = policy.head
-    if not isinstance(head, MaskedCategoricalHead):
-        raise UnsupportedError(
-            f"actions of {policy.spec.id} have no kinds that the policy knows of; valid: Discrete and MultiDiscrete "
-            "actions with a mask, with factors that do not always count, or with policy.exploration"
-        )
-    logits = head.choice_logits(policy.action_parameters(observations, memory, episode_starts))
-    if explores and policy.mixture is not None:
-        return policy.mixture.kind_shares(logits)
-    return torch.softmax(logits[..., : head.choices.counts[0]], -1)
