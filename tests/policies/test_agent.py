@@ -64,7 +64,7 @@ def test_the_strategy_latent_is_what_the_policy_uses() -> None:
         used.append(latent)
         return latent, memory
 
-    policy.memory.strategy_step = watched  # type: ignore[method-assign]
+    policy.memory.strategy_step = watched  # type: ignore[assignment]
     observation = env.reset()["vector"][:, 0]
     for _ in range(3):
         latent = agent.strategy_latent(observation, state)
