@@ -198,10 +198,10 @@ class Told(nn.Module):
 
 # What agents of the ceiling are made of; all but the oracles see the opponent alone.
 ORACLES = ("oracle", "told")
-LSTM = {"size": 128, "skip": True}
+LSTM = {"kind": "lstm", "size": 128, "skip": True}
 ENCODER = {
-    "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
-    "block": ["self", "opponent"], "stop_gradient": True, "predict_actions": 1.0,
+    "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 65,
+    "block": ["self", "opponent"], "condition": "film", "stop_gradient": True, "predict_actions": 1.0,
 }  # fmt: skip
 # Keeps blows and clashes alone, and learns to foresee the actions that decide them.
 EVENTS = {
@@ -214,9 +214,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "oracle": {},
     "told": {"module": Told, "net_arch": {"pi": [], "vf": []}},
     "lstm": {"recurrent": LSTM},
+    "chrono": {"recurrent": {**LSTM, "chrono_init": 600}},
     "encoder": {"strategy": ENCODER},
     "full": {"strategy": ENCODER, "recurrent": LSTM},
     "events": {"strategy": EVENTS},
+    "contrast": {"strategy": {**ENCODER, "contrast": 0.1, "contrast_gap": 8}, "recurrent": LSTM},
     "slow": {"strategy": ENCODER, "recurrent": LSTM},
 }
 PPO_OF_KINDS = {"slow": {"memory_lr_scale": 0.1}}  # what else a kind has

@@ -185,7 +185,7 @@ CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --judge
 	  --lanes 18 --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
 results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU
 	$(CLASH) --steps base members --base-steps 150_000_000 --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
-	$(CLASH) --steps ceiling --kinds events told lstm blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
+	$(CLASH) --steps ceiling --kinds events told lstm chrono blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
 	  --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
 	$(CLASH) --device cpu --steps answers
 	$(TABLES) gauntlet-clash
