@@ -2,8 +2,7 @@
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from math import prod
 from pathlib import Path
@@ -171,22 +170,6 @@ def seen_space(spec: EnvSpec, config: PolicyConfig) -> spaces.Dict:
             "policy.sees_action_mask to feed that to the networks"
         )
     return spaces.Dict(seen)
-
-
-@contextmanager
-def seeded(generator: torch.Generator, device: torch.device) -> Iterator[None]:
-    """Return a context in which layers draw from numbers that `generator` seeds.
-
-    Layers draw from torch's global generators, which get their state back afterwards.
-    """
-    seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
-    on_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if on_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:

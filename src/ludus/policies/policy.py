@@ -4,15 +4,12 @@ The rule of ownership: a recurrent state that was given to `step` belongs to it 
 with the one that it returns, and `clone_recurrent_state` what has to be kept.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Self
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
 
 from ludus.core.errors import ConfigError
-from ludus.core.state import check_tensors, clone_tensors
 from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.envs.spaces import ActionFactors
 from ludus.nn.distributions import bounded
@@ -22,6 +19,7 @@ from ludus.nn.normalizer import Normalizer
 from ludus.nn.recurrent import RecurrentState as RecurrentState
 from ludus.nn.recurrent import reset_recurrent_state as reset_recurrent_state
 from ludus.policies.auxiliary import AuxiliaryLoss, auxiliary_losses
+from ludus.policies.base import PolicyModule
 from ludus.policies.canonical import CanonicalView
 from ludus.policies.config import ExplorationConfig, NetArch, PolicyConfig
 from ludus.policies.cost import Allowance
@@ -33,7 +31,7 @@ from ludus.policies.memory import clone_recurrent_state as clone_recurrent_state
 from ludus.policies.memory import memory_ranges as memory_ranges
 from ludus.policies.memory import part_of as part_of
 from ludus.policies.memory import with_prefix as with_prefix
-from ludus.policies.modules import ObservationEncoder, seeded, seen_space
+from ludus.policies.modules import ObservationEncoder, seen_space
 from ludus.policies.network import UserNetwork, make_network
 from ludus.policies.outputs import Entries as Entries
 from ludus.policies.outputs import Evaluation as Evaluation
@@ -41,14 +39,11 @@ from ludus.policies.outputs import Step as Step
 from ludus.policies.outputs import Trunk as Trunk
 
 
-class Policy(nn.Module):
+class Policy(PolicyModule):
     """Actor-critic policy: maps rows of observations (one per learner seat of every game) to actions and values.
 
     The features of the current observation always reach the heads: directly, or as the input of the recurrent
     memory beside the strategy latent, which alone comes from the opponent's history.
-
-    Layers that are random, those of `policy.dropout` and the whole of a user's own network, are in training mode only
-    within `updating`: rollouts and evaluations play without dropout, whatever the mode of the policy.
 
     Attributes:
         observations: Encoders of the observation's entries.
@@ -141,35 +136,6 @@ class Policy(nn.Module):
     def auxiliary_losses(self) -> dict[str, AuxiliaryLoss]:
         """The heads of the auxiliary losses, by name."""
         return {name: loss for name, loss in self.auxiliary.items() if isinstance(loss, AuxiliaryLoss)}
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode of all parts but the random ones, see `updating`."""
-        super().train(mode)
-        self._set_random_layers(active=False)
-        return self
-
-    @contextmanager
-    def updating(self, generator: torch.Generator) -> Iterator[None]:
-        """Return the context of an update: what is random is active, and draws from numbers that `generator` seeds.
-
-        Layers draw from torch's global generators, which get their state back afterwards.
-        """
-        if self.config.dropout == 0.0 and self.network is None:
-            yield
-            return
-        with seeded(generator, self.device):
-            self._set_random_layers(active=True)
-            try:
-                yield
-            finally:
-                self._set_random_layers(active=False)
-
-    def _set_random_layers(self, *, active: bool) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.train(active)
-        if self.network is not None:
-            self.network.train(active)
 
     def use_compiler(self) -> None:
         """Let `torch.compile` take the strategy encoder.
@@ -334,35 +300,6 @@ class Policy(nn.Module):
     def observe(self, observations: Entries) -> None:
         """Add a rollout's observations `(..., *shape)` to the running statistics, if there are any."""
         self.observations.observe(dict(observations))
-
-    def state(self) -> dict[str, Tensor]:
-        """Return all parameters and statistics, by name, as copies."""
-        tensors: dict[str, Tensor] = {f"parameter.{name}": tensor for name, tensor in self.named_parameters()}
-        for name, normaliser in self._normalisers().items():
-            tensors |= {f"normaliser.{name}.{key}": value for key, value in normaliser.moments.items()}
-        return clone_tensors(tensors | {f"buffer.{name}": tensor for name, tensor in self.network_buffers().items()})
-
-    def network_buffers(self) -> dict[str, Tensor]:
-        """Return what a user's own network keeps besides its parameters, such as running statistics, by name."""
-        if self.network is None:
-            return {}
-        parameters = dict(self.network.named_parameters(remove_duplicate=False))
-        kept = self.network.state_dict()
-        return {f"{NETWORK}.{name}": tensor for name, tensor in kept.items() if name not in parameters}
-
-    @torch.no_grad()
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Restore the state returned by `state()`, from any device; raise StateError if it does not fit."""
-        check_tensors(state, self.state(), "the policy")
-        for name, parameter in self.named_parameters():
-            parameter.copy_(state[f"parameter.{name}"])
-        for name, normaliser in self._normalisers().items():
-            normaliser.load_state(part_of(state, f"normaliser.{name}"))
-        for name, tensor in self.network_buffers().items():
-            tensor.copy_(state[f"buffer.{name}"])
-
-    def _normalisers(self) -> dict[str, Normalizer]:
-        return {name: module for name, module in self.named_modules() if isinstance(module, Normalizer)}
 
     def _precision(self) -> AbstractContextManager[object]:
         """Return the context of everything but the last layers: bfloat16 where the config asks for it."""
