@@ -321,11 +321,6 @@ def test_an_agent_of_events_is_the_same_from_its_description() -> None:
         for made in (learner.policy, policy)
     )
     assert torch.equal(one.log_probs, other.log_probs)
-    plain = PolicyDescription.of(spec, PolicyConfig.model_validate({"strategy": TINY, "recurrent": {"size": 8}}))
-    document = json.loads(plain.model_dump_json())
-    assert document["format"] == 5
-    assert not {"events", "predict_before_events"} & set(document["config"]["strategy"])
-    assert "chrono_init" not in document["config"]["recurrent"]
 
 
 @pytest.mark.parametrize(

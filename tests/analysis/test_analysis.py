@@ -91,7 +91,7 @@ def test_an_agent_with_a_head_against_bots_that_switch() -> None:
     belief, (match, *_) = document["belief"], document["switching"]
     assert belief["source"] == "head"
     assert belief["classes"] == ["based", "aggressive", "another bot"]
-    assert len(belief["deviation"][0]) == len(document["times_s"])
+    assert len(belief["top"][0]) == len(document["times_s"])
     assert np.sum(match["probabilities"], axis=1) == pytest.approx(1.0, abs=1e-3)
     assert match["opponent"] == "switcher"
     assert len(match["styles"]) >= 2  # it switches every 6 to 15 s; 45 s are recorded, unless it is beaten

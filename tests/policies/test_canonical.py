@@ -148,8 +148,6 @@ def test_snapshots_and_saved_agents_play_alike(spec: EnvSpec) -> None:
     document = PolicyDescription.of(spec, policy.config).model_dump_json()
     again = build_policy(PolicyDescription.read(document), policy.state(), "cpu")
     assert torch.equal(again.step(views, {}, starts).actions, expected)
-    plain = PolicyDescription.of(spec, make_policy(spec, canonical=False).config)
-    assert "canonical" not in plain.model_dump()["config"]  # older versions can read it
 
 
 def test_onnx_files_turn_views_too(spec: EnvSpec, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_gradients_reach_every_parameter(policy_kind: tuple[str, PolicyConfig], 
     actions = torch.randint(0, 2, (STEPS, ROWS, 4), dtype=torch.int8)
     evaluation = policy.unroll(observations, policy.initial(ROWS), episode_starts, actions)
     (evaluation.log_probs if loss == "policy" else evaluation.values).sum().backward()  # type: ignore[no-untyped-call]
-    other: tuple[str, ...] = ("critic", "value_head") if loss == "policy" else ("actor", "head.")
+    other: tuple[str, ...] = ("critic", "memory.critic", "value_head") if loss == "policy" else ("actor", "head.")
     if policy.memory.critic_recurrent is not None and loss == "value":
         other = (*other, "memory.recurrent.")
     for name, parameter in policy.named_parameters():
