@@ -10,7 +10,16 @@ from ludus.training.config import TrainConfig
 from ludus.training.loop import train
 
 Run = Callable[..., tuple[int, str, str]]
-TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 16, "window": 5, "latent": 4, "pooling": 8, "predict": 0.1}
+TINY = {
+    "layers": 1,
+    "heads": 2,
+    "width": 16,
+    "feedforward": 16,
+    "window": 5,
+    "latent": 4,
+    "pooling": 8,
+    "predict_actions": 0.1,
+}
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def _echo(policy: Policy) -> dict[str, Tensor]:
 def _counter(policy: Policy) -> dict[str, Tensor]:
     """Presses button k from its step k + 1 of an episode on: its cell grows by 0.1 a step."""
     state = _zeros(policy)
-    state["parameter.recurrent.bias"][:] = torch.tensor([SURE, SURE, SURE, math.atanh(0.1)])
+    state["parameter.memory.recurrent.bias"][:] = torch.tensor([SURE, SURE, SURE, math.atanh(0.1)])
     state["parameter.head.linear.weight"][:, 0] = SURE
     state["parameter.head.linear.bias"][:] = -SURE * torch.tanh(0.1 * (torch.arange(4) + 0.5))
     return state
