@@ -142,9 +142,9 @@ class RecurrentConfig(BaseModel):
         critic: Whether actor and critic share the memory, or the critic has its own of the same size.
         skip: Whether actor and critic also see the input of the memory: what needs no memory is then learned as fast as
             without one.
-        memory_feature_scale: With `skip`, factor of the features of memory and strategy encoder before they reach actor
-            and critic. Adam moves every weight alike, so hundreds of features that change with each update drown those
-            of the observation. Below 1, actor and critic also start without them.
+        memory_feature_scale: With `skip`, factor of the LSTM's features before they reach actor and critic. Adam moves
+            every weight alike, so hundreds of features that change with each update drown those of the observation.
+            Below 1, actor and critic also start without them, and without the strategy latent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
