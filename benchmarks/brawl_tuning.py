@@ -77,6 +77,8 @@ def resolved(config: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]
         settings["ppo"]["memory_lr_scale"] = float(variables["MEMRATE"])
     if "MEMSCALE" in variables:
         settings["policy"]["recurrent"]["memory_feature_scale"] = float(variables["MEMSCALE"]) or _ALMOST_NOTHING
+    for part in ("strategy", "recurrent"):  # of which there is one kind each today
+        (settings.get("policy", {}).get(part) or {}).pop("kind", None)
     return dict(settings)
 
 

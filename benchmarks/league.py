@@ -29,10 +29,10 @@ POOL = 200  # slots that there is room for, of which SNAPSHOTS are used
 _HIDDEN = {"pi": [128, 128], "vf": [128, 128]}
 _POLICIES: dict[str, dict[str, Any]] = {
     "mlp": {"net_arch": _HIDDEN},
-    "lstm": {"recurrent": {"kind": "lstm", "size": 256}},
+    "lstm": {"recurrent": {"size": 256}},
     "strategy": {
-        "strategy": {"kind": "streaming"},
-        "recurrent": {"kind": "lstm", "size": 512},
+        "strategy": {},
+        "recurrent": {"size": 512},
         "normalize": {"observations": True},
     },
 }

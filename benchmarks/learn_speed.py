@@ -180,7 +180,7 @@ def run_world_learn_bench(world: str, repeats: int, *, peers: bool) -> dict[str,
 def _against_peers(repeats: int) -> dict[str, Any]:
     ppo = {"n_steps": 512, "batch_size": 256, "n_epochs": 10}
     recurrent = {"n_steps": 32, "batch_size": 256, "n_epochs": 10, "sequence_length": 16}
-    lstm = {"recurrent": {"kind": "lstm", "size": 256, "critic": "separate"}}
+    lstm = {"recurrent": {"size": 256, "critic": "separate"}}
     report: dict[str, Any] = {}
     for name, policy, settings in (("ppo", {}, ppo), ("lstm", lstm, recurrent)):
         with Components(_config("gym:CartPole-v1", _PEER_GAMES, "cpu", policy, settings)) as components:

@@ -96,7 +96,7 @@ results-brawl-armed: $(READY) ## docs/research/brawl.md: the preset armed, three
 	$(TABLES) brawl-armed
 
 results-strategy: $(READY) ## docs/research/strategy.md: with and without strategy encoder, three seeds; GPU, long
-	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full predicting recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
+	$(BIN)/python benchmarks/strategy_results.py --seeds 3 --variants full recognising lstm mlp --probe-matches 80 --out $(DATA)/strategy_results.json
 	$(TABLES) strategy
 
 results-brawl-tuning: $(READY) ## docs/research/brawl.md: the runs of the search for competition; GPU, long
@@ -216,10 +216,6 @@ results-roshambo: $(READY) ## docs/worlds/roshambo.md: agents with and without m
 	$(TABLES) roshambo
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
 
-results-encoders: $(READY) ## docs/research/learner.md: streaming and window encoder
-	$(BIN)/python benchmarks/encoders.py --output $(DATA)/encoders.json
-	$(TABLES) encoders
-
 results-league-scaling: $(READY) ## docs/research/league-scaling.md: what a league of 64 GPUs would need
 	$(BIN)/python benchmarks/league_scaling.py --json > $(DATA)/league_scaling.json.new
 	mv $(DATA)/league_scaling.json.new $(DATA)/league_scaling.json
@@ -233,11 +229,6 @@ results-league: $(READY) ## docs/concepts/opponents.md: what many past selves co
 results-speedrun: $(READY) ## docs/speedrun.md: adds a row for brawl, rocket and mimic; long
 	for world in brawl rocket mimic; do $(BIN)/python benchmarks/speedrun.py $$world || exit 1; done
 	$(TABLES) speedrun
-
-results-overlap: $(READY) ## docs/research/learner.md: env steps per second and win rates with and without ppo.overlap; GPU, long
-	$(BIN)/python benchmarks/overlap.py --device cuda --json $(DATA)/overlap.json
-	$(BIN)/python benchmarks/overlap.py --learning --device cuda --seeds 3 --json $(DATA)/overlap.json
-	$(TABLES) overlap
 
 results-checkpoints: $(READY) ## docs/research/learner.md: how long a checkpoint stops a run
 	$(BIN)/python benchmarks/checkpoint_cost.py --json > $(DATA)/checkpoint_cost_cpu.json.new

@@ -44,7 +44,6 @@ class Variant:
 VARIANTS = {
     "streaming": Variant("streaming encoder and LSTM"),
     "unmet": Variant("streaming encoder and LSTM", ("total_env_steps=80000000",), unmet=True),
-    "window": Variant("window encoder and LSTM", ("policy.strategy.kind=window",)),
     "lstm": Variant("LSTM", ("policy.strategy=null",)),
     "none": Variant("no memory", ("policy.strategy=null", "policy.recurrent=null")),
 }

@@ -43,7 +43,6 @@ from ludus.training.resolve import resolve, set_up_device
 # What each variant changes of the preset, which has both a strategy encoder and a recurrent memory.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
-    "predicting": ("policy.strategy.predict=1.0", "policy.strategy.predict_ahead=8"),
     "recognising": ("policy.strategy.classify=0.5",),
     "lstm": ("policy.strategy=null",),
     "mlp": ("policy.strategy=null", "policy.recurrent=null"),
@@ -116,7 +115,7 @@ def do_part(options: argparse.Namespace, part: str) -> None:
 
 def budgets(options: argparse.Namespace, variant: str) -> tuple[str, ...]:
     """Returns what a variant is trained with: those that cannot be compared with the full agent's time have one."""
-    alone = "full" not in options.variants or variant in ("predicting", "recognising")
+    alone = "full" not in options.variants or variant == "recognising"
     return ("samples",) if alone else ("samples", "time")
 
 
@@ -233,8 +232,8 @@ def win_rates(
 
 def probe(agent: Agent, matches: int) -> dict[str, Any]:
     """Analyses latent or memory of an agent that has one; the ablation is for latents."""
-    has_latent = agent.policy.strategy is not None
-    if not has_latent and agent.policy.recurrent is None:
+    has_latent = agent.policy.memory.strategy is not None
+    if not has_latent and agent.policy.memory.recurrent is None:
         return {"analysis": None}
     analysis = analyse(
         agent, matches=matches, features="latent" if has_latent else "memory", ablation=has_latent, seed=_SEED

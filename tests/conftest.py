@@ -104,25 +104,20 @@ HAS_CUDA = torch.cuda.is_available()
 VISIBLE_GPUS = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 _STREAMING = TINY_STRATEGY
-_WINDOW = TINY_STRATEGY.model_copy(update={"kind": "window"})
-_LSTM = RecurrentConfig(kind="lstm", size=16)
-_GRU = RecurrentConfig(kind="gru", size=16)
+_LSTM = RecurrentConfig(size=16)
 _NORMALISED = NormalizationConfig(observations=True, returns=True)
 
 POLICY_KINDS: dict[str, PolicyConfig] = {
     "mlp": PolicyConfig(),
     "mlp-normalised": PolicyConfig(encoder=(16,), normalize=_NORMALISED),
     "lstm": PolicyConfig(recurrent=_LSTM),
-    "lstm-separate": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, critic="separate")),
-    "lstm-skip": PolicyConfig(recurrent=RecurrentConfig(kind="lstm", size=16, skip=True)),
-    "gru": PolicyConfig(recurrent=_GRU),
+    "lstm-separate": PolicyConfig(recurrent=RecurrentConfig(size=16, critic="separate")),
+    "lstm-skip": PolicyConfig(recurrent=RecurrentConfig(size=16, skip=True)),
     "streaming": PolicyConfig(strategy=_STREAMING),
-    "window": PolicyConfig(strategy=_WINDOW),
     "streaming-lstm": PolicyConfig(strategy=_STREAMING, recurrent=_LSTM, normalize=_NORMALISED),
-    "window-gru": PolicyConfig(strategy=_WINDOW, recurrent=_GRU),
     "film-lstm": PolicyConfig(
-        strategy=_STREAMING.model_copy(update={"condition": "film", "variational": 0.1, "block": ("opponent", "self")}),
-        recurrent=RecurrentConfig(kind="lstm", size=16, skip=True),
+        strategy=_STREAMING.model_copy(update={"block": ("opponent", "self")}),
+        recurrent=RecurrentConfig(size=16, skip=True),
         normalize=_NORMALISED,
     ),
     "cnn": PolicyConfig(cnn=CnnConfig(channels=(4,), kernels=(3,), strides=(2,), features=8)),

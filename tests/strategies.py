@@ -50,6 +50,6 @@ def make_duel_policy(encoder: type[StreamingEncoder], *, uses_latent: bool = Tru
         else:
             policy.get_parameter("head.linear.bias")[1] = 30.0
     assert config.strategy is not None
-    policy.strategy = encoder(3, config.strategy)
-    policy._strategy_step = policy.strategy.step
+    policy.memory.strategy = encoder(3, config.strategy)
+    policy.memory.strategy_step = policy.memory.strategy.step
     return policy

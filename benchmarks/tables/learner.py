@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from benchmarks.tables.markdown import over_seeds, percent, read_all, read_csv, read_json, table
+from benchmarks.tables.markdown import read_all, read_csv, read_json, table
 
 from ludus.core.intervals import mean_interval
 
@@ -47,49 +47,6 @@ def brawl() -> str:
             lines.append([what, _device(data), *rates, *shares])
     header = ["brawl against the random bot", "device", "env steps/s", "fraction of the limit"]
     return table([*header, "simulation", "forward", "update"], lines)
-
-
-_OVERLAP = {
-    "competition": "preset `competition`, MLP 256x256",
-    "mlp": "MLP 128x128",
-    "mlp_one_epoch": "MLP 128x128",
-    "lstm": "LSTM 256",
-    "lstm_one_epoch": "LSTM 256",
-}
-
-
-def overlap_speed() -> str:
-    """Returns env steps a second with and without overlapping iterations."""
-    data = _overlap("speed")
-    lines = []
-    for row in data["rows"]:
-        epochs = f"{row['n_epochs']} epoch{'s' if row['n_epochs'] > 1 else ''}"
-        rates = [f"{row['steps_per_s'][way] / 1e6:.2f} M" for way in ("off", "on")]
-        what = ", ".join([_OVERLAP[row["case"]], epochs, *row["overrides"]])
-        lines.append([what, f"{row['games']:,}", percent(row["update_share"]), *rates, f"{row['ratio']:.2f}"])
-    header = [f"brawl, {data['device']}", "games", "share of the update without", "env steps/s without"]
-    return table([*header, "with `ppo.overlap`", "ratio"], lines)
-
-
-def overlap_learning() -> str:
-    """Returns win rates over all bots after equal env steps, with and without overlapping iterations."""
-    groups: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for run in _overlap("learning"):
-        preset = ", ".join([f"`{run['preset']}`", *run["overrides"]])
-        groups[preset, run["env_steps"]][run["overlap"]].append(run["win_rate"])
-    lines = []
-    for (preset, env_steps), ways in groups.items():
-        rates = [over_seeds(ways[way], percent, most=1.0) if ways[way] else "" for way in ("off", "on")]
-        lines.append([preset, f"{env_steps:,}", str(max(map(len, ways.values()))), *rates])
-    return table(["preset of brawl", "env steps", "seeds", "wins without", "with `ppo.overlap`"], lines)
-
-
-def _overlap(part: str) -> Any:  # noqa: ANN401 - as the file
-    """Returns one of the two measurements, which are made on their own."""
-    data = read_json("overlap.json")
-    if part not in data:
-        raise FileNotFoundError(f"overlap.json has no part {part!r}")
-    return data[part]
 
 
 def _device(data: dict[str, Any]) -> str:
@@ -159,26 +116,3 @@ def learner_device() -> str:
         for row in read_csv("learner_device.csv")
     ]
     return table(header, lines)
-
-
-def encoder_speed() -> str:
-    """Returns env steps a second with each strategy encoder by its size."""
-    lines = []
-    for row in read_json("encoders.json")["speed"]:
-        encoder = f"{row['size']} ({row['layers']} x {row['width']}, {row['window']})"
-        batch = f"{row['games']} x {row['steps']}, {row['batch_size']}, {row['epochs']}"
-        rates = (row["streaming_steps_per_s"], row["window_steps_per_s"])
-        shown = [f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}" for rate in rates]
-        lines.append([encoder, batch, *shown, f"{row['ratio']:.1f}"])
-    header = ["encoder (layers x width, window)", "games x steps, batch, epochs", "streaming, env steps/s"]
-    return table([*header, "window", "ratio"], lines)
-
-
-def encoder_learning() -> str:
-    """Returns what is learned with each strategy encoder, seed by seed."""
-    data = read_json("encoders.json")["learning"]
-    lines = []
-    for kind in ("streaming", "window"):
-        finals = ", ".join(f"{final:.1f}" for final in data[kind]["final_returns"])
-        lines.append([kind, f"{data['env_steps']:,}", f"{data[kind]['mean']:.1f}", finals])
-    return table([f"encoder ({data['size']})", "env steps", "mean final return", "every seed"], lines)

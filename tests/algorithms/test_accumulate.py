@@ -24,7 +24,7 @@ STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, 
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {},
     "lstm": {"recurrent": {"size": 8}},
-    "auxiliary": {"strategy": STRATEGY | {"predict": 0.5, "predict_ahead": 2, "classify": 0.5}},
+    "auxiliary": {"strategy": STRATEGY | {"classify": 0.5}},
     "own": {"module": "own_networks.py:Recurrent"},
 }
 

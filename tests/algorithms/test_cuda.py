@@ -18,13 +18,12 @@ from ludus.rollout.inference import make_inference
 pytestmark = pytest.mark.cuda
 
 STRATEGY = {"layers": 2, "heads": 2, "width": 32, "feedforward": 64, "window": 9}
-OPTIONS = {"predict_actions": 0.5, "predict_weighting": "surprise", "contrast": 0.5, "condition": "film"}
+OPTIONS = {"predict_actions": 0.5}
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {"normalize": {"observations": True, "returns": True}},
     "lstm": {"recurrent": {"size": 32}},
-    "gru": {"recurrent": {"kind": "gru", "size": 32}},
     "streaming": {"strategy": STRATEGY, "recurrent": {"size": 32}},
-    "window": {"strategy": STRATEGY | {"kind": "window"}},
+    "encoder": {"strategy": STRATEGY},
     "exploring": {"exploration": {"frequency": 0.3}},
     "options": {"strategy": STRATEGY | OPTIONS, "recurrent": {"size": 32, "skip": True}},
 }
@@ -65,7 +64,7 @@ def test_minibatches_that_are_too_many_for_one_graph_have_one_each() -> None:
 def _classify(*, graphs: bool, **options: Any) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     torch.manual_seed(0)
     env = make_env("duel-v1", 32, "cuda")
-    config = PolicyConfig.model_validate({"strategy": STRATEGY | {"predict": 0.5, "classify": 0.5} | options})
+    config = PolicyConfig.model_validate({"strategy": STRATEGY | {"classify": 0.5} | options})
     policy = Policy(env.spec, config, "cuda")
     weights = {"random": 1.0, "rock": 1.0, "self": 1.0, "mirror": 1.0}
     others = LeagueOpponents(env, policy, weights, LeagueConfig(keep=2), 3, cuda_graphs=graphs)
@@ -82,23 +81,10 @@ def test_graphs_recognise_as_plain_calls_do(options: dict[str, Any]) -> None:
     for name, tensor in plain.items():
         torch.testing.assert_close(graphed[name], tensor, atol=2e-4, rtol=1e-3, msg=name)
     for one, other in zip(graph_metrics, plain_metrics, strict=True):
-        for name in ("prediction_loss", "recognition_loss", "recognition_accuracy"):
+        for name in ("recognition_loss", "recognition_accuracy"):
             assert one[name] == pytest.approx(other[name], abs=0.01), name
-        for name in ("action_prediction_loss", "action_prediction_accuracy", "contrast_loss") if options else ():
+        for name in ("action_prediction_loss", "action_prediction_accuracy") if options else ():
             assert one[name] == pytest.approx(other[name], abs=0.02), name
-
-
-def test_graphs_draw_variational_latents_anew() -> None:
-    """Samples differ between graphs and plain calls; equal seeds give equal runs, and parts add up in graphs too."""
-    options = OPTIONS | {"variational": 0.01}
-    (one, metrics), (other, _) = (_classify(graphs=True, **options) for _ in range(2))
-    for name, tensor in one.items():
-        torch.testing.assert_close(other[name], tensor, atol=2e-4, rtol=1e-3, msg=name)
-    _, plain_metrics = _classify(graphs=False, **options)
-    for graphed, plain in zip(metrics, plain_metrics, strict=True):
-        assert graphed["skipped_updates"] == 0
-        assert graphed["ratio_error"] < 1e-5
-        assert graphed["latent_kl"] == pytest.approx(plain["latent_kl"], rel=0.2)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "streaming", "options"])

@@ -30,8 +30,7 @@ def test_without_rewards_the_policy_becomes_the_bot() -> None:
     metrics = [learner.iterate() for _ in range(12)]
     assert metrics[0]["imitation_loss"] > 0.5  # three throws: log 3 = 1.1 at first
     assert metrics[-1]["imitation_loss"] < 0.1
-    shown = learner.rollout.demonstrations
-    assert shown is not None
+    shown = learner.rollout.labels["demonstrations"]
     assert bool((shown == shown[0, 0]).all())
     assert (learner.rollout.actions == shown).float().mean() > 0.9
 
@@ -40,11 +39,10 @@ def test_the_loss_is_the_mean_of_the_log_probabilities_and_scaled_by_its_weight(
     learner = make_learner()
     learner.collect()
     batch = learner.rollout.minibatch(torch.arange(64))
-    assert batch.demonstrations is not None
     auxiliary, policy = learner.updater.auxiliary, learner.policy
     auxiliary.imitation.fill_(0.25)
     evaluation = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
-    shown = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.demonstrations)
+    shown = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.labels["demonstrations"])
     found = auxiliary.add_to(torch.tensor(2.0), evaluation, batch)
     assert found.item() == pytest.approx(2.0 - 0.25 * shown.log_probs.mean().item())
 
@@ -73,10 +71,8 @@ def test_a_weight_that_has_fallen_to_zero_costs_nothing() -> None:
         torch.testing.assert_close(learner.policy.state()[name], tensor, msg=name)
 
 
-def test_unknown_bots_and_mirrors_are_refused() -> None:
+def test_unknown_bots_are_refused() -> None:
     ppo, spec = find_algorithm("ppo"), make_env("duel-v1", 2).spec
     settings = PpoConfig(imitation=ImitationConfig(bot="nobody"), n_steps=8, batch_size=16)
     with pytest.raises(UnknownNameError, match=r"ppo\.imitation\.bot"):
         ppo.check(settings, POLICY, spec, 4)
-    mirrored = settings.model_copy(update={"symmetry_augmentation": True})
-    assert ppo.refused(mirrored, POLICY) == ["ppo.imitation with ppo.symmetry_augmentation"]

@@ -20,9 +20,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "lstm": {"recurrent": {"size": 8}},
     "streaming": {
         "strategy": {"layers": 1, "heads": 2, "width": 8, "window": 5},
-        "recurrent": {"kind": "gru", "size": 8},
+        "recurrent": {"size": 8},
     },
-    "window": {"strategy": {"kind": "window", "layers": 1, "heads": 2, "width": 8, "window": 5}},
+    "encoder": {"strategy": {"layers": 1, "heads": 2, "width": 8, "window": 5}},
 }
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo.auxiliary import opponent_classification_loss
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.core.errors import ConfigError
@@ -16,7 +15,9 @@ from ludus.envs.base import BatchedEnv, StepResult
 from ludus.envs.registry import make_env
 from ludus.league.config import LeagueConfig
 from ludus.league.opponents import LeagueOpponents
+from ludus.nn.strategy import StrategyConfig
 from ludus.policies.agent import Agent, agent_checkpoint
+from ludus.policies.auxiliary import OpponentClassifier
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
@@ -31,9 +32,9 @@ PPO = {"n_steps": 16, "batch_size": 128, "n_epochs": 2, "sequence_length": 16, "
 EVENLY = {"random": 1.0, "rock": 1.0, "cycle": 1.0}  # not in the order of the world: rock, cycle, random
 
 
-def make_policy(env: BatchedEnv, classify: float, **strategy: Any) -> Policy:
+def make_policy(env: BatchedEnv, classify: float) -> Policy:
     torch.manual_seed(3)
-    return Policy(env.spec, PolicyConfig.model_validate({"strategy": TINY | {"classify": classify} | strategy}))
+    return Policy(env.spec, PolicyConfig.model_validate({"strategy": TINY | {"classify": classify}}))
 
 
 def make_learner(
@@ -56,20 +57,24 @@ def test_the_loss_by_hand() -> None:
     # Of 1 : 2 : 1 the second class has 1/2, the first 1/4; evenly it is 1/3 each.
     logits = torch.tensor([[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]], [[1.0, 1.0, 1.0], [5.0, 1.0, 1.0]]]).log()
     logits.requires_grad_()
-    found = opponent_classification_loss(logits, torch.tensor([[1, 0], [2, -1]]))
-    assert found.loss.item() == pytest.approx((math.log(2) + math.log(4) + math.log(3)) / 3)
-    assert (found.right.item(), found.labelled.item()) == (1.0, 3.0)  # of equal ones the first is named: wrong
-    found.loss.backward()  # type: ignore[no-untyped-call]
+    labels, head = torch.tensor([[1, 0], [2, -1]]), OpponentClassifier(StrategyConfig(), 3)
+    counted = head.known(labels)
+    assert counted.tolist() == [[1.0, 1.0], [1.0, 0.0]]
+    loss, right = head.errors(logits, labels, counted)
+    assert loss.item() == pytest.approx(math.log(2) + math.log(4) + math.log(3))
+    assert right.item() == 1.0  # of equal ones the first is named: wrong
+    loss.backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
     assert logits.grad[1, 1].abs().sum() == 0.0
-    assert logits.grad[0, 0].tolist() == pytest.approx([0.25 / 3, -0.5 / 3, 0.25 / 3])
+    assert logits.grad[0, 0].tolist() == pytest.approx([0.25, -0.5, 0.25])
 
 
 def test_without_labels_there_is_nothing_to_learn() -> None:
     logits = torch.randn(2, 3, 4, requires_grad=True)
-    found = opponent_classification_loss(logits, torch.full((2, 3), -1))
-    assert [number.item() for number in found] == [0.0, 0.0, 0.0]
-    found.loss.backward()  # type: ignore[no-untyped-call]
+    labels, head = torch.full((2, 3), -1), OpponentClassifier(StrategyConfig(), 4)
+    loss, right = head.errors(logits, labels, head.known(labels))
+    assert (loss.item(), right.item(), head.known(labels).sum().item()) == (0.0, 0.0, 0.0)
+    loss.backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
     assert logits.grad.abs().sum() == 0.0
 
@@ -98,8 +103,7 @@ def test_labels_are_of_the_opponent_that_was_played(mirror: float) -> None:
     learner = PpoLearner(env, policy, config, learner=others.learner, opponents=others)
     others.attach(learner.rows)
     learner.collect()
-    labels = learner.rollout.bots
-    assert labels is not None
+    labels = learner.rollout.labels["bots"]
     games = (learner.rows.index // env.spec.seats).tolist()
     expected = [[{"idle": 0, "strong": 2}.get(names[game], -1) for game in games] for names in others.noted]
     assert labels.tolist() == expected
@@ -109,8 +113,7 @@ def test_labels_are_of_the_opponent_that_was_played(mirror: float) -> None:
     assert last.sum() > 10  # opponents change, and only where an episode ended
     assert torch.equal(last, labels[1:] != labels[:-1])
     batch = learner.rollout.minibatch(torch.tensor([1, learner.rollout.rows]))
-    assert batch.bots is not None
-    assert torch.equal(batch.bots, torch.stack((labels[:8, 1], labels[8:16, 0]), dim=1))
+    assert torch.equal(batch.labels["bots"], torch.stack((labels[:8, 1], labels[8:16, 0]), dim=1))
 
 
 def test_bots_with_settings_of_their_own_are_the_same_bots() -> None:
@@ -124,8 +127,8 @@ def test_bots_with_settings_of_their_own_are_the_same_bots() -> None:
 
 def test_off_is_as_if_it_did_not_exist() -> None:
     (on, _), (off, _) = make_learner(0.5), make_learner(0.0)
-    assert off.policy.recognition is None
-    assert off.rollout.bots is None
+    assert not off.policy.auxiliary_losses
+    assert not off.rollout.labels
     for name, tensor in off.policy.state().items():
         assert torch.equal(on.policy.state()[name], tensor)
     assert not {"recognition_loss", "recognition_accuracy"} & set(off.iterate())
@@ -140,7 +143,7 @@ def test_bots_are_told_apart_without_any_reward() -> None:
     untrained, _ = make_learner(1.0, games=64, batch_size=1024, n_epochs=1, learning_rate=0.0)
     assert untrained.iterate()["recognition_accuracy"] < 0.6  # chance is one in three
     learner, _ = make_learner(1.0, games=64, batch_size=512, n_epochs=4, learning_rate=5e-3)
-    metrics = [learner.iterate() for _ in range(10)]
+    metrics = [learner.iterate() for _ in range(12)]
     # Before the first move nobody can know; afterwards a few moves tell the three apart.
     assert sum(each["recognition_accuracy"] for each in metrics[-3:]) > 3 * 0.75
     assert metrics[-1]["recognition_loss"] < 0.5 < metrics[0]["recognition_loss"]
@@ -148,12 +151,12 @@ def test_bots_are_told_apart_without_any_reward() -> None:
 
 def test_games_against_past_selves_teach_nothing() -> None:
     learner, _ = make_learner(0.5, {"self": 1.0})
-    assert learner.policy.recognition is not None
-    before = [parameter.detach().clone() for parameter in learner.policy.recognition.parameters()]
+    head = learner.policy.auxiliary_losses["recognition"]
+    before = [parameter.detach().clone() for parameter in head.parameters()]
     metrics = learner.iterate()
     assert metrics["recognition_loss"] == 0.0
     assert math.isnan(metrics["recognition_accuracy"])
-    assert all(map(torch.equal, learner.policy.recognition.parameters(), before))
+    assert all(map(torch.equal, head.parameters(), before))
 
 
 def test_the_weight_counts() -> None:
@@ -167,9 +170,7 @@ def test_it_goes_on_bit_by_bit() -> None:
     others.load_state(opponents.state())
     second.load_state(*first.state(), second.collector.env.restore(first.collector.env.snapshot()))
     assert first.iterate() == second.iterate()
-    assert first.rollout.bots is not None
-    assert second.rollout.bots is not None
-    assert torch.equal(first.rollout.bots, second.rollout.bots)
+    assert torch.equal(first.rollout.labels["bots"], second.rollout.labels["bots"])
     for name, tensor in first.policy.state().items():
         assert torch.equal(second.policy.state()[name], tensor)
 
@@ -181,7 +182,8 @@ def test_there_must_be_an_opponent_to_classify() -> None:
     with pytest.raises(ConfigError, match=r"policy\.strategy\.classify is 0\.5.*rock, cycle, random"):
         PpoLearner(env, make_policy(env, 0.5), PpoConfig.model_validate(PPO | {"n_minibatches": 1}))
     knows_duel = make_policy(env, 0.5)
-    knows_duel.recognition = make_policy(env, 0.0, predict=1.0, block=None).prediction  # 8 outputs
+    assert knows_duel.config.strategy is not None
+    knows_duel.auxiliary["recognition"] = OpponentClassifier(knows_duel.config.strategy, 8)
     others = LeagueOpponents(env, knows_duel, EVENLY, LeagueConfig(), 5)
     with pytest.raises(ConfigError, match="knows 8 bots, but duel-v1 has 3 now"):
         PpoLearner(

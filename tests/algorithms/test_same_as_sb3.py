@@ -162,16 +162,16 @@ def test_recurrent(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     theirs = _collect(model)
     assert theirs.episode_starts[1:].any()
-    config = {"recurrent": {"kind": "lstm", "size": SIZE, "critic": "separate"}, "net_arch": NetArch()}
+    config = {"recurrent": {"size": SIZE, "critic": "separate"}, "net_arch": NetArch()}
     policy = Policy(_spec("CartPole-v1"), PolicyConfig.model_validate(config))
     names, parameters = _names(model), dict(policy.named_parameters())
-    assert isinstance(policy.recurrent, Lstm)
-    assert isinstance(policy.critic_recurrent, Lstm)
+    assert isinstance(policy.memory.recurrent, Lstm)
+    assert isinstance(policy.memory.critic_recurrent, Lstm)
     with torch.no_grad():
         for name, other in names.items():
             parameters[name].copy_(other)
-        _copy_lstm(policy.recurrent, model.policy.lstm_actor)
-        _copy_lstm(policy.critic_recurrent, model.policy.lstm_critic)
+        _copy_lstm(policy.memory.recurrent, model.policy.lstm_actor)
+        _copy_lstm(policy.memory.critic_recurrent, model.policy.lstm_critic)
     buffer = _fill(policy, theirs)
     for ours, side in (("recurrent", "pi"), ("critic_recurrent", "vf")):
         for part in ("hidden", "cell"):
@@ -181,8 +181,8 @@ def test_recurrent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np.random, "randint", lambda *_: 0)
     _assert_same_update(model, policy, buffer, names, CONFIG.model_copy(update={"max_grad_norm": 1e3}))
     pairs: list[tuple[Lstm, Any]] = [
-        (policy.recurrent, model.policy.lstm_actor),
-        (policy.critic_recurrent, model.policy.lstm_critic),
+        (policy.memory.recurrent, model.policy.lstm_actor),
+        (policy.memory.critic_recurrent, model.policy.lstm_critic),
     ]
     order = torch.cat([torch.arange(SIZE) + gate * SIZE for gate in (0, 1, 3, 2)])
     for ours_lstm, their_lstm in pairs:

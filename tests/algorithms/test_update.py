@@ -160,14 +160,13 @@ def test_memory_learns_with_its_share_of_the_rate(make_arena: type) -> None:
     moved = {name: before[name] - tensor for name, tensor in policy.state().items()}
     # Adam's first step is as long as the learning rate.
     for name, change in moved.items():
-        expected = 0.025 if name.split(".")[1] in ("strategy", "recurrent", "critic_recurrent") else 0.1
+        expected = 0.025 if name.split(".")[1] in ("memory",) else 0.1
         torch.testing.assert_close(change, torch.full_like(change, expected), rtol=1e-3, atol=1e-5)
-    assert {name.split(".")[1] for name in moved} >= {"strategy", "recurrent", "critic_recurrent", "actor", "critic"}
+    assert {name.split(".")[1] for name in moved} >= {"memory", "actor", "critic"}
 
 
 def test_scales_and_shifts_move_by_the_rate_over_the_size_of_the_latent(make_arena: type) -> None:
-    strategy = TINY_STRATEGY.model_copy(update={"condition": "film"})
-    policy = Policy(make_arena(2).spec, PolicyConfig(strategy=strategy))
+    policy = Policy(make_arena(2).spec, PolicyConfig(strategy=TINY_STRATEGY))
     assert policy.actor_film is not None
     optimiser = FlatAdam(policy, _config())
     optimiser.learning_rate.fill_(0.1)

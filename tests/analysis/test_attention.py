@@ -31,10 +31,9 @@ def test_the_flow_by_hand() -> None:
     assert short[0, 2].tolist() == [0.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("kind", ["streaming", "window"])
-def test_clips_of_a_real_policy(kind: str) -> None:
+def test_clips_of_a_real_policy() -> None:
     with make_env("duel", 9, config={"rounds": 12}) as env:
-        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": SMALL | {"kind": kind}}))
+        policy = Policy(env.spec, PolicyConfig.model_validate({"strategy": SMALL}))
         plan = Plan(("rock", "cycle", "random"), 3, 2.0, 0.1, clip_s=2.0)
         clips = attention_clips(policy, record(policy, env, plan))
     assert [clip.style for clip in clips] == ["rock", "cycle", "random"]

@@ -34,8 +34,7 @@ def test_certainty_and_doubt_by_hand() -> None:
     recording.valid[1, 3] = False  # the last match is over by then
     even, sure, wrong = [0.5, 0.5], [1.0, 0.0], [0.25, 0.75]
     probabilities = np.array([[even, even, even, even], [sure, wrong, [0.0, 1.0], sure]])
-    deviations = np.full((2, 4, 3), 0.5, np.float32)
-    belief = describe_belief("probe", ("style 0", "style 1"), probabilities, recording, deviations)
+    belief = describe_belief("probe", ("style 0", "style 1"), probabilities, recording)
     # In a draw the first class counts: right in 2, 1, 1 and 0 of the 2, 2, 2 and 1 frames of the matches.
     assert belief.right.estimate == pytest.approx((1.0 + 0.5 + 0.5 + 0.0) / 4)
     assert belief.said == pytest.approx((0.75 + 0.625 + 0.75 + 0.5) / 4)
@@ -45,8 +44,6 @@ def test_certainty_and_doubt_by_hand() -> None:
     assert belief.entropy_bits[1][1].estimate == pytest.approx(0.0, abs=1e-9)
     assert belief.mean[1, 0].tolist() == [0.625, 0.375]
     assert belief.mean[1, 1].tolist() == [0.0, 1.0]
-    assert belief.deviation is not None
-    assert belief.deviation[1][0].estimate == 0.5
     document = belief.as_json(recording)
     assert document["top"][1][1] == {"estimate": 1.0, "low": 0.0, "high": 1.0}  # one match: nothing is known
     shown = [(match["style"], match["kind"], match["match"]) for match in document["matches"]]
@@ -74,20 +71,18 @@ def make_policy(strategy: dict[str, object]) -> Policy:
         return Policy(env.spec, PolicyConfig.model_validate({"strategy": MINIMAL | strategy}))
 
 
-@pytest.mark.parametrize("variational", [0.0, 0.1])
-def test_the_head_of_the_agent_is_asked(variational: float) -> None:
-    policy = make_policy({"classify": 0.5, "variational": variational})
+def test_the_head_of_the_agent_is_asked() -> None:
+    policy = make_policy({"classify": 0.5})
     with torch.no_grad():
-        policy.get_parameter("recognition.1.weight").zero_()
-        policy.get_parameter("recognition.1.bias").copy_(
+        policy.get_parameter("auxiliary.recognition.head.1.weight").zero_()
+        policy.get_parameter("auxiliary.recognition.head.1.bias").copy_(
             torch.log(torch.tensor([0.5, 0.3, 0.2]))
         )  # rock, cycle, random
     found = own_classifier(policy, ("cycle", "rock:delay=2"))
     assert found is not None
     classes, classify = found
     assert classes == ("cycle", "rock:delay=2", OTHERS)
-    size = 6 if variational else 3
-    assert classify(np.ones((2, 4, size), np.float32)) == pytest.approx(np.broadcast_to([0.3, 0.5, 0.2], (2, 4, 3)))
+    assert classify(np.ones((2, 4, 3), np.float32)) == pytest.approx(np.broadcast_to([0.3, 0.5, 0.2], (2, 4, 3)))
     everyone = own_classifier(policy, ("rock", "cycle", "random"))
     assert everyone is not None
     assert everyone[0] == ("rock", "cycle", "random")

@@ -85,10 +85,8 @@ def test_variants_differ_in_nothing_else(script: ModuleType) -> None:
     assert {"self", "aggressive", "edge-guarder"} <= set(configs["full"].opponents)
     for name, config in configs.items():
         assert config.model_copy(update={"policy": configs["full"].policy}) == configs["full"], name
-    assert configs["predicting"].policy.strategy.predict == 1.0
-    assert configs["predicting"].policy.strategy.predict_ahead < configs["predicting"].ppo.sequence_length
     assert configs["recognising"].policy.strategy.classify == 0.5
     options = script.parse(["--variants", *script.VARIANTS])
-    assert [len(script.budgets(options, name)) for name in ("full", "predicting", "recognising", "mlp")] == [2, 1, 1, 2]
+    assert [len(script.budgets(options, name)) for name in ("full", "recognising", "mlp")] == [2, 1, 2]
     assert (configs["lstm"].policy.strategy, configs["mlp"].policy.recurrent) == (None, None)
     assert configs["lstm"].policy.recurrent == configs["full"].policy.recurrent

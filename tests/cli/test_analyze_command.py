@@ -10,7 +10,16 @@ from ludus.training.config import TrainConfig
 from ludus.training.loop import train
 
 Run = Callable[..., tuple[int, str, str]]
-TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 16, "window": 5, "latent": 4, "pooling": 8, "predict": 0.1}
+TINY = {
+    "layers": 1,
+    "heads": 2,
+    "width": 16,
+    "feedforward": 16,
+    "window": 5,
+    "latent": 4,
+    "pooling": 8,
+    "predict_actions": 0.1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +30,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "total_env_steps": 512,
         "opponents": {"rock": 1, "cycle": 1},
         "league": {"best_of": 2},
-        "policy": {"strategy": TINY, "recurrent": {"kind": "lstm", "size": 16}},
+        "policy": {"strategy": TINY, "recurrent": {"size": 16}},
         "ppo": {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "sequence_length": 16},
     }
     train(TrainConfig.model_validate(config), folder)

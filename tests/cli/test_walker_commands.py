@@ -24,7 +24,6 @@ ppo:
   learning_rate: {kind: linear, start: 5.0e-3, end: 1.0e-6}
   clip_range: {kind: exponential, start: 0.55, end: 0.1}
   ent_coef: -0.0075
-  symmetry_augmentation: true
 rewards: {weights: {progress: 1.0, fell: -1.0}}
 evaluation:
   every_env_steps: 512
@@ -49,7 +48,7 @@ def test_train_resume_and_eval(run: Run, config: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     code, out, err = run("train", "stroll", "--config", config, "--run-dir", folder, "--verbose")
     assert code == 0, err
-    assert "and their mirror images are 4 minibatches of 64" in out
+    assert "are 2 minibatches of 64" in out
     assert "4 episodes in each of wind, calm" in out
     assert "converged at 512 env steps: distance_m " in out
     with (folder / "evaluation_results.csv").open(newline="") as file:
@@ -68,15 +67,12 @@ def test_train_resume_and_eval(run: Run, config: Path, tmp_path: Path) -> None:
     assert [line.split()[0] for line in out.splitlines()[:4]] == ["trial", "calm", "wind", "storm"]
 
 
-def test_a_run_that_cannot_be_mirrored_is_refused_before_it_starts(run: Run, config: Path, tmp_path: Path) -> None:
+def test_a_setting_that_was_removed_is_refused_before_the_run_starts(run: Run, config: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    code, _, err = run("train", "stroll", "--config", config, "--run-dir", folder, "policy.recurrent={size: 8}")
+    code, _, err = run("train", "stroll", "--config", config, "--run-dir", folder, "ppo.symmetry_augmentation=true")
     assert code == 2
     assert "ppo.symmetry_augmentation" in err
-    assert "policy.recurrent" in err
-    code, _, err = run("verify", "identity", "ppo.symmetry_augmentation=true")
-    assert code == 2
-    assert "identity-v1 says nothing of how it looks in a mirror; switch it off" in err
+    assert "learner.md#mirrored-experience" in err
     code, _, err = run("verify", config, "evaluation.converged={stabel: 1}")
     assert code == 2
     assert "unknown number of an evaluation 'stabel' (did you mean 'stable'?)" in err

@@ -164,11 +164,8 @@ def test_a_stored_agent_knows_its_list_and_plays_alike(tmp_path: Path) -> None:
     assert other.winner_index == 1
 
 
-def test_agents_that_are_told_nothing_are_described_as_before(stubborn: MakePolicy) -> None:
-    plain = stubborn("duel", ROCK)
-    assert "opponent_names" not in PolicyDescription.of(plain.spec, plain.config).model_dump()
-    described = PolicyDescription.of(told_spec(), plain.config)
-    assert described.format == 7
+def test_the_names_of_revealed_opponents_are_described(stubborn: MakePolicy) -> None:
+    described = PolicyDescription.of(told_spec(), stubborn("duel", ROCK).config)
     assert PolicyDescription.read(described.model_dump_json()).spec().opponent_names == NAMES
 
 

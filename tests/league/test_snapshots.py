@@ -105,7 +105,7 @@ def _echo(policy: Policy) -> dict[str, Tensor]:
 def _counter(policy: Policy) -> dict[str, Tensor]:
     """Presses button k from its step k + 1 of an episode on: its cell grows by 0.1 a step."""
     state = _zeros(policy)
-    state["parameter.recurrent.bias"][:] = torch.tensor([SURE, SURE, SURE, math.atanh(0.1)])
+    state["parameter.memory.recurrent.bias"][:] = torch.tensor([SURE, SURE, SURE, math.atanh(0.1)])
     state["parameter.head.linear.weight"][:, 0] = SURE
     state["parameter.head.linear.bias"][:] = -SURE * torch.tanh(0.1 * (torch.arange(4) + 0.5))
     return state
@@ -248,7 +248,7 @@ def _advance(env: BatchedEnv, opponents: LeagueOpponents, steps: int) -> list[Te
     return [_step(env, opponents) for _ in range(steps)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"recurrent": {"kind": "lstm", "size": 8}}])
+@pytest.mark.parametrize("settings", [{}, {"recurrent": {"size": 8}}])
 def test_resume_is_exact(settings: dict[str, Any]) -> None:
     def make() -> tuple[BatchedEnv, LeagueOpponents, Policy]:
         env = make_env("duel", 64, config={"rounds": 3})

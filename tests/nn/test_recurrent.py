@@ -1,10 +1,9 @@
-"""The hand-written recurrences against torch's own cells, step by step with resets."""
+"""The hand-written recurrence against torch's own cells, step by step with resets."""
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from ludus.nn.recurrent import Gru, Lstm, RecurrentConfig, gru_sequence, lstm_sequence, make_recurrent
+from ludus.nn.recurrent import Lstm, lstm_sequence
 
 STEPS, ROWS, INPUTS, SIZE = 7, 5, 3, 4
 
@@ -37,35 +36,15 @@ def _lstm_reference(lstm: Lstm, inputs: Tensor, hidden: Tensor, cell: Tensor, ep
     return torch.stack(outputs)
 
 
-def _gru_reference(gru: Gru, inputs: Tensor, hidden: Tensor, episode_starts: Tensor) -> Tensor:
-    reference = nn.GRUCell(INPUTS, SIZE, dtype=torch.float64)
-    parameters: dict[str, Tensor] = {
-        "weight_ih": gru.input_weight,
-        "weight_hh": gru.hidden_weight,
-        "bias_ih": gru.bias,
-        "bias_hh": gru.hidden_bias,
-    }
-    outputs = []
-    for frame, start in zip(inputs, episode_starts, strict=True):
-        hidden = torch.func.functional_call(reference, parameters, (frame, hidden * (~start).double().unsqueeze(1)))
-        outputs.append(hidden)
-    return torch.stack(outputs)
-
-
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_outputs_and_all_gradients_equal_torchs_cells(kind: str) -> None:
+def test_outputs_and_all_gradients_equal_torchs_cell() -> None:
     torch.manual_seed(1)
-    network = (Lstm(INPUTS, SIZE) if kind == "lstm" else Gru(INPUTS, SIZE)).double()
+    network = Lstm(INPUTS, SIZE).double()
     for parameter in network.parameters():
         nn.init.normal_(parameter)
     inputs, hidden, cell, episode_starts = _segments()
-    leaves = [inputs.requires_grad_(), hidden.requires_grad_(), *([cell.requires_grad_()] if kind == "lstm" else [])]
-    leaves += list(network.parameters())
+    leaves = [inputs.requires_grad_(), hidden.requires_grad_(), cell.requires_grad_(), *network.parameters()]
     ours = network.unroll(inputs, {"hidden": hidden, "cell": cell}, episode_starts)
-    if isinstance(network, Lstm):
-        theirs = _lstm_reference(network, inputs, hidden, cell, episode_starts)
-    else:
-        theirs = _gru_reference(network, inputs, hidden, episode_starts)
+    theirs = _lstm_reference(network, inputs, hidden, cell, episode_starts)
     torch.testing.assert_close(ours, theirs)
     weights = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     for one, other in zip(
@@ -86,13 +65,10 @@ def test_gradients_are_the_slopes_of_the_function() -> None:
 
     lstm_inputs = (draw(STEPS, ROWS, 4 * SIZE), draw(4 * SIZE, SIZE), hidden, cell, keep)
     assert torch.autograd.gradcheck(lstm_sequence, lstm_inputs)
-    gru_inputs = (draw(STEPS, ROWS, 3 * SIZE), draw(3 * SIZE, SIZE), draw(3 * SIZE), hidden, keep)
-    assert torch.autograd.gradcheck(gru_sequence, gru_inputs)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_nothing_passes_an_episode_start(kind: str) -> None:
-    network = make_recurrent(INPUTS, RecurrentConfig.model_validate({"kind": kind, "size": SIZE}))
+def test_nothing_passes_an_episode_start() -> None:
+    network = Lstm(INPUTS, SIZE)
     inputs = torch.randn(6, 1, INPUTS, requires_grad=True)
     episode_starts = torch.zeros(6, 1, dtype=torch.bool)
     episode_starts[3] = True
@@ -102,41 +78,8 @@ def test_nothing_passes_an_episode_start(kind: str) -> None:
     assert gradient[3:].abs().min() > 0.0
 
 
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_with_chrono_init_gradients_reach_far_back(kind: str) -> None:
-    far, inputs_of_a_game, size = 150, 158, 128
-
-    def reach(chrono_init: int | None) -> float:
-        torch.manual_seed(4)
-        config = RecurrentConfig.model_validate({"kind": kind, "size": size, "chrono_init": chrono_init})
-        network = make_recurrent(inputs_of_a_game, config)
-        inputs = (0.3 * torch.randn(far, 1, inputs_of_a_game)).requires_grad_()
-        starts = torch.zeros(far, 1, dtype=torch.bool)
-        outputs = network.unroll(inputs, network.initial(1, torch.device("cpu")), starts)
-        (gradient,) = torch.autograd.grad(outputs[-1].square().sum(), inputs)
-        return float(gradient[0].norm() / gradient[-1].norm())
-
-    assert reach(None) < 3e-4
-    assert reach(300) > 3e-3
-
-
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_every_unit_holds_what_it_saw_for_its_own_time_up_to_chrono_init(kind: str) -> None:
-    longest = 200
-    network = make_recurrent(
-        INPUTS, RecurrentConfig.model_validate({"kind": kind, "size": 512, "chrono_init": longest})
-    )
-    kept = torch.sigmoid(network.bias.detach()[512:1024])
-    times = 1.0 / (1.0 - kept)
-    assert 2.0 <= times.min() < 10.0
-    assert 190.0 < times.max() <= longest + 0.1
-    if kind == "lstm":
-        torch.testing.assert_close(torch.sigmoid(network.bias.detach()[:512]), 1.0 - kept)
-
-
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_autocast_stays_near_full_precision(kind: str) -> None:
-    network = make_recurrent(INPUTS, RecurrentConfig.model_validate({"kind": kind, "size": SIZE}))
+def test_autocast_stays_near_full_precision() -> None:
+    network = Lstm(INPUTS, SIZE)
     inputs, _, _, episode_starts = _segments()
     memory = network.initial(ROWS, torch.device("cpu"))
     exact = network.unroll(inputs.float(), memory, episode_starts)

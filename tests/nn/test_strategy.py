@@ -1,13 +1,14 @@
-"""Both strategy encoders: the frames they see, positions, episode ends, attention weights."""
+"""The strategy encoder and its reference: the frames they see, positions, episode ends, attention weights."""
 
 from typing import Literal
 
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.window_encoder import WindowEncoder
 from torch import Tensor
 
-from ludus.nn.strategy import StrategyConfig, StreamingEncoder, WindowEncoder
+from ludus.nn.strategy import StrategyConfig, StreamingEncoder
 from ludus.nn.transformer import ROTARY_PERIOD
 
 CPU = torch.device("cpu")
@@ -16,11 +17,9 @@ Kind = Literal["streaming", "window"]
 KINDS: tuple[Kind, ...] = ("streaming", "window")
 
 
-def _make(kind: Kind, layers: int = 2, window: int = 9) -> StreamingEncoder | WindowEncoder:
+def _make(kind: Kind, layers: int = 2, window: int = 9) -> StreamingEncoder:
     torch.manual_seed(0)
-    config = StrategyConfig(
-        kind=kind, layers=layers, heads=2, width=8, feedforward=16, window=window, pooling=4, latent=5
-    )
+    config = StrategyConfig(layers=layers, heads=2, width=8, feedforward=16, window=window, pooling=4, latent=5)
     encoder = (StreamingEncoder if kind == "streaming" else WindowEncoder)(INPUTS, config).double()
     encoder.cache_dtype = torch.float64
     for parameter in encoder.parameters():  # away from symmetric starts, so that every path carries signal
@@ -28,14 +27,14 @@ def _make(kind: Kind, layers: int = 2, window: int = 9) -> StreamingEncoder | Wi
     return encoder
 
 
-def _unroll(encoder: StreamingEncoder | WindowEncoder, frames: Tensor, episode_starts: Tensor | None = None) -> Tensor:
+def _unroll(encoder: StreamingEncoder, frames: Tensor, episode_starts: Tensor | None = None) -> Tensor:
     steps, rows = frames.shape[:2]
     episode_starts = torch.zeros(steps, rows, dtype=torch.bool) if episode_starts is None else episode_starts
     return encoder.unroll(frames, encoder.initial(rows, CPU), episode_starts)
 
 
 def _check_that_step_equals_unroll(
-    encoder: StreamingEncoder | WindowEncoder, frames: Tensor, episode_starts: Tensor, before: int
+    encoder: StreamingEncoder, frames: Tensor, episode_starts: Tensor, before: int
 ) -> None:
     """Step through all frames; unroll those after the first `before` from the memory of that moment."""
     memory, latents = encoder.initial(frames.shape[1], CPU), []
@@ -238,8 +237,6 @@ def test_cuda_keeps_the_same_events() -> None:
 
 
 def test_settings_that_cannot_work_are_refused() -> None:
-    with pytest.raises(ValidationError, match="only the streaming encoder keeps events, not kind window"):
-        StrategyConfig(kind="window", events=("opponent.state_stun",))
     with pytest.raises(ValidationError, match="predict_before_events needs events"):
         StrategyConfig(predict_before_events=True, predict_actions=1.0)
     with pytest.raises(ValidationError, match="6 layers"):

@@ -54,17 +54,17 @@ def test_a_loaded_agent_plays_as_the_saved_policy(
 def test_the_strategy_latent_is_what_the_policy_uses() -> None:
     policy = _policy("duel", {"strategy": {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}})
     agent, env, state = Agent(policy), make_env("duel", 3), None
-    strategy = policy.strategy
+    strategy = policy.memory.strategy
     assert strategy is not None
     used: list[torch.Tensor] = []
-    own_step = policy._strategy_step
+    own_step = policy.memory.strategy_step
 
     def watched(*arguments: Any) -> Any:
         latent, memory = own_step(*arguments)
         used.append(latent)
         return latent, memory
 
-    policy._strategy_step = watched  # type: ignore[assignment]
+    policy.memory.strategy_step = watched  # type: ignore[assignment]
     observation = env.reset()["vector"][:, 0]
     for _ in range(3):
         latent = agent.strategy_latent(observation, state)

@@ -89,9 +89,7 @@ def play_both(path: Path, policy: Policy) -> None:
         state = {name: found[f"next_memory.{name}"] for name in state}
 
 
-@pytest.mark.parametrize(
-    "kind", ["mlp-normalised", "lstm-separate", "gru", "streaming-lstm", "window", "film-lstm", "cnn"]
-)
+@pytest.mark.parametrize("kind", ["mlp-normalised", "lstm-separate", "streaming", "streaming-lstm", "film-lstm", "cnn"])
 def test_the_same_actions(kind: str, policy_kinds: dict[str, PolicyConfig], make_arena: Any, tmp_path: Path) -> None:
     env = make_arena(2, picture=kind == "cnn")
     policy = make_policy(env.spec, policy_kinds[kind])

@@ -186,14 +186,8 @@ def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         other.check_world(SPEC)
 
 
-def test_a_description_of_before_is_read(tmp_path: Path) -> None:
-    torch.manual_seed(0)
+def test_a_description_with_an_unknown_key_is_refused() -> None:
     policy = Policy(make_env("identity-v1", 1).spec, PolicyConfig())
-    new = ("action_mask", "action_uses", "exploratory_kinds", "format", "exploration", "sees_action_mask")
-    agent = Agent.load(_save(tmp_path / "old", policy, without=new))
-    assert agent.spec.actions.mask is None
-    seen = {"vector": torch.eye(4)}
-    assert torch.equal(agent.policy.value(seen, {}, _episode_starts(4)), policy.value(seen, {}, _episode_starts(4)))
     document: Any = agent_checkpoint(policy.spec, policy.config, policy.state()).documents[DOCUMENT]
     with pytest.raises(ConfigError, match=r"format.*version"):
         PolicyDescription.read(document | {"format": 99})

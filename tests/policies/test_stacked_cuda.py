@@ -21,9 +21,8 @@ STRATEGY = {"layers": 2, "heads": 2, "width": 32, "feedforward": 64, "window": 9
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {"normalize": {"observations": True}},
     "lstm": {"recurrent": {"size": 32}},
-    "gru": {"recurrent": {"kind": "gru", "size": 32}},
     "streaming": {"strategy": STRATEGY, "recurrent": {"size": 32}},
-    "window": {"strategy": STRATEGY | {"kind": "window"}},
+    "encoder": {"strategy": STRATEGY},
 }
 
 

@@ -24,8 +24,7 @@ KINDS = ("saving", "working", "early", "saving")
 STEPS, GAMES = 8, 4
 PPO: dict[str, Any] = {"n_steps": STEPS, "sequence_length": 4, "batch_size": 16, "n_epochs": 1}
 STRATEGY: dict[str, Any] = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5}
-LOSSES: dict[str, Any] = {"predict": 0.5, "predict_weighting": "surprise", "predict_actions": 0.5, "classify": 0.2}
-LOSSES |= {"contrast": 0.2, "contrast_gap": 2, "variational": 0.01, "stop_gradient": True}
+LOSSES: dict[str, Any] = {"predict_actions": 0.5, "classify": 0.2, "stop_gradient": True}
 PLAIN: dict[str, dict[str, Any]] = {
     "brawl, LSTM, statistics, a mix of bots": {
         "world": {"name": "brawl", "num_envs": GAMES, "settings": {"threads": 1, "step_limit": 60}},
@@ -45,7 +44,7 @@ PLAIN: dict[str, dict[str, Any]] = {
     },
     "duel, strategy encoder with every option, past selves": {
         "world": {"name": "duel", "num_envs": GAMES},
-        "policy": {"strategy": STRATEGY | LOSSES | {"block": ["opponent", "self"], "condition": "film"}},
+        "policy": {"strategy": STRATEGY | LOSSES | {"block": ["opponent", "self"]}},
         "ppo": PPO,
         "opponents": {"random": 1, "rock": 1, "self": 1},
     },

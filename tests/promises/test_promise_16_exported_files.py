@@ -116,12 +116,8 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "bytes for its spaces",
     ),
     "64 layers over 10,000 frames": (
-        encoding(kind="window", layers=64, heads=8, width=48, feedforward=48, window=10_000),
-        "operations per decision",
-    ),
-    "a window in many heads": (
-        encoding(kind="window", layers=1, heads=32, width=64, feedforward=8, window=3_000),
-        "operations per decision",
+        encoding(layers=64, heads=8, width=48, feedforward=48, window=10_000),
+        "recurrent state per seat",
     ),
     "recurrent state of 20 MB": (
         encoding(layers=1, heads=1, width=256, feedforward=8, window=10_000),

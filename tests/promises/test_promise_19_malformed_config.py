@@ -36,7 +36,7 @@ policy:
   net_arch:
     pi: [32, 32]
     vf: [32]
-  recurrent: {kind: gru, size: 16}
+  recurrent: {size: 16}
 ppo:
   n_steps: 32
   clip_range: {kind: linear, start: 0.2, end: 0.1}

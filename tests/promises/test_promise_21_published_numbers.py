@@ -136,24 +136,6 @@ def test_the_makers_of_learners_in_turns(tables: ModuleType, tmp_path: Path, mon
     ]
 
 
-def test_the_makers_of_overlap(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = {"case": "lstm_one_epoch", "overrides": [], "games": 32768, "n_epochs": 1, "update_share": 0.5}
-    speed = case | {"steps_per_s": {"off": 18_000_000.0, "on": 27_000_000.0}, "ratio": 1.5}
-    run = {"preset": "quick", "overrides": [], "env_steps": 10_500_000}
-    runs = [run | {"overlap": way, "win_rate": rate} for way, rate in (("off", 0.9), ("off", 0.92), ("on", 0.88))]
-    monkeypatch.setattr(importlib.import_module("benchmarks.tables.markdown"), "DATA", tmp_path)
-    (tmp_path / "overlap.json").write_text(json.dumps({"speed": {"device": "H200", "rows": [speed]}}))
-    assert tables.TABLES["overlap:speed"]().splitlines()[2] == (
-        "| LSTM 256, 1 epoch | 32,768 | 50% | 18.00 M | 27.00 M | 1.50 |"
-    )
-    page = "<!-- results:overlap:learning -->\n<!-- /results:overlap:learning -->\n"
-    assert tables.filled(page) == page  # that part is yet to be measured
-    (tmp_path / "overlap.json").write_text(json.dumps({"learning": runs}))
-    # Two seeds 0.02 apart: Student's t with one degree of freedom is 12.706, so that the margin is 0.127.
-    expected = "| `quick` | 10,500,000 | 2 | 91% (78% - 100%) | 88% |"
-    assert tables.TABLES["overlap:learning"]().splitlines()[2] == expected
-
-
 def test_the_makers_of_mimic_on_a_gpu(tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apart = {"joints_deg": 0.0123, "joints_deg_median": 4e-05, "hips_mm": 0.25, "hips_mm_median": 0.001}
     walked = {"stable_walks": 19.0, "rmse_deg": 1.906, "speed_m_s": 1.1124, "imitation": 0.95449}

@@ -70,9 +70,9 @@ def test_settings_are_shown_in_one_line(value: object, text: str) -> None:
 
 
 def test_overrides_are_quoted_for_a_shell() -> None:
-    changes = (Change("ppo.ent_coef", 0.001, 0.01), Change("policy.recurrent", None, {"kind": "lstm", "size": 64}))
+    changes = (Change("ppo.ent_coef", 0.001, 0.01), Change("policy.recurrent", None, {"size": 64}))
     finding = Finding("", (), "", changes)
-    assert finding.overrides() == "ppo.ent_coef=0.01 'policy.recurrent={kind: lstm, size: 64}'"
+    assert finding.overrides() == "ppo.ent_coef=0.01 'policy.recurrent={size: 64}'"
     assert changes[0].line == "ppo.ent_coef: 0.001 -> 0.01"
 
 
@@ -209,11 +209,6 @@ PLAIN = {"world": {"name": "brawl", "num_envs": 512}, "total_env_steps": 10**6}
             {"update": 90.0, "simulation": 10.0},
             {"ppo": {"n_steps": 64, "batch_size": 128, "n_epochs": 10}},
             ["ppo.batch_size=2048", "ppo.n_epochs=4"],
-        ),
-        (
-            {"update": 60.0, "simulation": 40.0},
-            {"policy": {"strategy": {"kind": "window"}}},
-            ["policy.strategy.kind=streaming"],
         ),
     ],
 )

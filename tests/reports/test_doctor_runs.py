@@ -201,7 +201,7 @@ def test_healthy_runs_come_out_clean(name: str, examined: Examine) -> None:
     ("name", "diagnosis", "says", "change"),
     [
         ("still", "not-learning", "updates", "ppo.learning_rate: 0 -> 0.0003"),
-        ("without memory", "not-learning", "did not improve", "policy.recurrent: null -> {kind: lstm, size: 64}"),
+        ("without memory", "not-learning", "did not improve", "policy.recurrent: null -> {size: 64}"),
         ("same reward", "not-learning", "same return", "policy.normalize.observations: false -> true"),
         ("not finite", "instability", "NaN", "ppo.learning_rate: 0.003 -> 0.0009"),
         ("wild", "instability", "collapsed", "ppo.target_kl: null -> 0.02"),
@@ -216,7 +216,7 @@ def test_healthy_runs_come_out_clean(name: str, examined: Examine) -> None:
         ("exploits itself", "self-play-overfit", "overfitted", "league.sampler: recent -> pfsp"),
         ("goes in circles", "forgetting", "loses to old snapshots", "league.sampler: recent -> pfsp"),
         ("decayed encoder", "encoder-ignored", "nearly 0", "ppo.weight_decay: 300 -> 0"),
-        ("nothing to recognise", "encoder-ignored", "same for all", "policy.strategy.predict: 0 -> 0.1"),
+        ("nothing to recognise", "encoder-ignored", "same for all", "policy.strategy.predict_actions: 0 -> 0.1"),
         ("paid for peace", "passive", "passive", "rewards.weights.attack_spam: -1 -> 0"),
         ("paid for falls", "falling-off", "falls off", "rewards.weights.fall: 1 -> -1"),
         ("few games", "slow", "slower", "world.num_envs: 4 -> 512"),

@@ -39,10 +39,10 @@ class _Recorder:
         )
 
 
-@pytest.mark.parametrize("kind", ["lstm", "streaming", "window"])
+@pytest.mark.parametrize("kind", ["lstm", "encoder"])
 def test_truncations_are_valued_with_the_memory_of_that_moment(kind: str, make_arena: type) -> None:
     env = make_arena(3, end_chance=0.15)
-    strategy = {"kind": kind, "layers": 1, "heads": 2, "width": 8, "window": 5}
+    strategy = {"layers": 1, "heads": 2, "width": 8, "window": 5}
     part: dict[str, Any] = {"recurrent": {"size": 8}} if kind == "lstm" else {"strategy": strategy}
     torch.manual_seed(0)
     policy, recorder = Policy(env.spec, PolicyConfig.model_validate(part)), _Recorder()

@@ -237,9 +237,7 @@ def test_a_run_that_goes_on_writes_the_same_table(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_walker_has_rows_by_trial(tmp_path: Path) -> None:
-    config = make_config(
-        {"scenarios": ["wind", "calm"], "score": "distance_m"}, ppo=PPO | {"symmetry_augmentation": True}
-    )
+    config = make_config({"scenarios": ["wind", "calm"], "score": "distance_m"}, ppo=PPO)
     with Trainer(config, tmp_path) as trainer:
         trainer.run()
     rows = table(tmp_path)

@@ -117,7 +117,7 @@ def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
         (third,) = log.look(Counters(768, 3, 12))
         assert third["drift_between_iterations"] is not None
         with torch.no_grad():  # an encoder whose pooling cannot choose weighs all frames that it sees alike
-            for parameter in components.policy.strategy.pooling_score.parameters():  # type: ignore[union-attr]
+            for parameter in components.policy.memory.strategy.pooling_score.parameters():  # type: ignore[union-attr]
                 parameter.zero_()
         components.learner.collect()
         components.learner.collect()  # scores in the first memory of this one are of the pooling as it is now, too
@@ -128,8 +128,8 @@ def test_rows_are_made_at_the_cadence_and_mean_what_the_policy_does() -> None:
         expected = sum(math.log(frames) for chunk in chunks for frames in seen[chunk]) / 32
         assert fifth["attention_entropy"] == pytest.approx(expected, rel=1e-5)
         with torch.no_grad():
-            components.policy.strategy.latent.weight.zero_()  # type: ignore[union-attr]
-            components.policy.strategy.latent.bias.fill_(0.5)  # type: ignore[union-attr]
+            components.policy.memory.strategy.latent.weight.zero_()  # type: ignore[union-attr]
+            components.policy.memory.strategy.latent.bias.fill_(0.5)  # type: ignore[union-attr]
         (seventh,) = log.look(Counters(1536, 7, 24))
         assert seventh["latent_mean"] == 0.5
         assert seventh["latent_std"] == 0.0

@@ -43,8 +43,8 @@ def test_settings_that_json_cannot_hold_are_refused() -> None:
         ({"speed": 1}, "Extra inputs"),
         ({"rewards": {"weights": {"wins": float("nan")}}}, "finite"),
         (
-            {"ppo": {"symmetry_augmentation": True}, "policy": {"recurrent": {"size": 8}}},
-            "policy.recurrent with ppo",
+            {"algorithm": "sac", "sac": {}, "policy": {"recurrent": {"size": 8}}},
+            "policy.recurrent",
         ),
     ],
 )

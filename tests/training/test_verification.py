@@ -120,8 +120,6 @@ def test_every_kind_of_policy_passes_every_check(policy_kind: tuple[str, PolicyC
         {"world": {"name": "gym:CartPole-v1", "num_envs": 8}, "opponents": None},
         {"world": {"name": "point", "num_envs": 8}, "opponents": None,
          "policy": {"state_dependent_exploration": True}},
-        {"world": {"name": "point", "num_envs": 8}, "opponents": None,
-         "ppo": {"n_steps": 32, "batch_size": 512, "symmetry_augmentation": True}},
         {"world": {"name": "recall", "num_envs": 1}, "opponents": None, "policy": {"recurrent": {"size": 8}},
          "ppo": {"n_steps": 32, "sequence_length": 1, "batch_size": 16}},
     ],
@@ -177,11 +175,6 @@ def test_rules_that_could_never_hold_are_refused() -> None:
 def test_an_unknown_opponent_of_the_evaluation_is_refused() -> None:
     evaluation = {"opponents": ["rock", "nobody"]}
     assert failing(make_config(evaluation=evaluation), ConfigError, "unknown player 'nobody'") == ["world"]
-
-
-def test_a_world_without_a_mirror_is_refused() -> None:
-    ppo = {"n_steps": 32, "batch_size": 256, "symmetry_augmentation": True}
-    assert failing(make_config(ppo=ppo), ConfigError, "duel-v1 says nothing of how it looks") == CHECKS[:2]
 
 
 @pytest.mark.parametrize(
@@ -324,14 +317,6 @@ def test_snapshots_opponents_and_evaluation_count() -> None:
     assert full["evaluation"] == pytest.approx(20 * (full["games"] / 64 + 2 * 2 * 8 * 4))
 
 
-def test_a_mirrored_rollout_counts() -> None:
-    world, ppo = {"name": "point", "num_envs": 8}, {"n_steps": 32, "batch_size": 256}
-    plain = estimate(make_config(world=world, opponents=None, ppo=ppo)).parts
-    mirrored = estimate(make_config(world=world, opponents=None, ppo=ppo | {"symmetry_augmentation": True})).parts
-    assert plain["mirrored rollout"] == 0
-    assert mirrored["mirrored rollout"] == 2 * plain["rollout"] > 0
-
-
 def test_activations_scale_with_the_minibatch() -> None:
     config = make_config()  # its copy has 8 steps x 4 rows
     assert estimate(config, 32 * 100).parts["minibatch"] - estimate(config).parts["minibatch"] == 256 * 100
@@ -366,7 +351,7 @@ def test_a_summary_says_what_the_run_is(tmp_path: Path) -> None:
             "batch_size": 256,
             "learning_rate": {"kind": "linear", "start": 1e-3, "end": 0},
         },
-        policy={"recurrent": {"kind": "gru", "size": 8}, "bfloat16": True},
+        policy={"recurrent": {"size": 8}, "bfloat16": True},
         evaluation={"matches": 20, "every_env_steps": 5000},
         checkpoints={"every_env_steps": 10_000, "keep": 7},
     )
@@ -375,7 +360,7 @@ def test_a_summary_says_what_the_run_is(tmp_path: Path) -> None:
         count = sum(parameter.numel() for parameter in components.policy.parameters())
     for part in (
         "user alice", str(tmp_path), "device cpu", "thread", "precision float32", "64 games of duel-v1",
-        f"{count:,} parameters", "gru of 8", "32 steps x 64 rows = 2,048 env steps", "minibatches of 256", "10 epochs",
+        f"{count:,} parameters", "LSTM of 8", "32 steps x 64 rows = 2,048 env steps", "minibatches of 256", "10 epochs",
         "learning rate linear start 0.001 end 0", "checkpoint every 10,000 env steps, 7 kept",
         "evaluation every 5,000 env steps, 20 matches against every bot", "opponents rock 25%, self 75%",
     ):  # fmt: skip

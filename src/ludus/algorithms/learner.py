@@ -66,11 +66,6 @@ class Learner(ABC):
         """Names of the groups of tensors that `state` returns."""
 
     @property
-    def optional_groups(self) -> tuple[str, ...]:
-        """Groups that a state may lack, or have although they are not needed, after a fork changed the settings."""
-        return ()
-
-    @property
     def live_groups(self) -> tuple[str, ...]:
         """Groups of `state` that show the learner's own tensors, too large to copy: a run waits while it saves them."""
         return ()

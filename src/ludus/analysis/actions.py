@@ -112,7 +112,7 @@ class ActionRecorder:
             for name, each in self._policies.items()
         }
         # A latent that goes through a recurrent network has to be changed in every frame.
-        self._every_frame = policy.features == "latent" and policy.recurrent is not None
+        self._every_frame = policy.features == "latent" and policy.memory.recurrent is not None
         self._done: Tensor | None = None
         self._frames = torch.zeros(env.num_envs, device=env.device)
         self._expected: dict[str, list[Tensor]] = {name: [] for name in (AS_IS, *CONDITIONS)}

@@ -10,7 +10,7 @@ from ludus.core.errors import ConfigError
 from ludus.policies.policy import Entries, Policy, RecurrentState, Step, Trunk
 
 Features: TypeAlias = Literal["latent", "memory"]
-"""The strategy encoder's latent, or the hidden state of the LSTM or GRU."""
+"""The strategy encoder's latent, or the hidden state of the LSTM."""
 Change: TypeAlias = Callable[[Tensor], Tensor]
 """Maps features `(rows, size)` to those that the policy continues with."""
 
@@ -20,7 +20,7 @@ _STRATEGY = "strategy."
 
 def check_features(policy: Policy, features: Features) -> None:
     """Raise ConfigError unless the policy has these features."""
-    has = {"latent": policy.strategy is not None, "memory": policy.recurrent is not None}
+    has = {"latent": policy.memory.strategy is not None, "memory": policy.memory.recurrent is not None}
     if has[features]:
         return
     if not any(has.values()):
@@ -64,16 +64,19 @@ class AnalysedPolicy(Policy):
         with torch.random.fork_rng(devices=[]):  # its own parameters are replaced below
             super().__init__(policy.spec, policy.config, policy.device)
         for name, child in policy.named_children():
-            self.add_module(name, child)
+            if child is not policy.memory:
+                self.add_module(name, child)
+        for name, child in policy.memory.named_children():  # in a memory of its own, whose step is watched
+            self.memory.add_module(name, child)
         self.features, self._change, self.latent = features, change, None
-        if self.strategy is not None:
-            self._strategy_step = self._watched_step  # the network's own step, which also stores its output
+        self.memory.strategy_step = self._watched_step  # the encoder's own step, which also stores its output
 
     def _watched_step(
         self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor
     ) -> tuple[Tensor, RecurrentState]:
-        assert self.strategy is not None  # noqa: S101 - for the type checker
-        self.latent, following = self.strategy.step(inputs, memory, episode_starts)
+        encoder = self.memory.strategy
+        assert encoder is not None  # noqa: S101 - for the type checker
+        self.latent, following = encoder.step(inputs, memory, episode_starts)
         return self._changed_latent(self.latent), following
 
     def _changed_latent(self, latent: Tensor) -> Tensor:
@@ -116,13 +119,7 @@ class CounterfactualPolicy(AnalysedPolicy):
 
     def initial(self, rows: int) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing, without the encoder's caches."""
-        memory = {"recurrent": self.recurrent, "critic_recurrent": self.critic_recurrent, "network": self.network}
-        return {
-            f"{name}.{key}": tensor
-            for name, part in memory.items()
-            if part is not None
-            for key, tensor in part.initial(rows, self.device).items()
-        }
+        return {name: state for name, state in super().initial(rows).items() if not name.startswith(_STRATEGY)}
 
     def _watched_step(
         self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor

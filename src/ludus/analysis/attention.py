@@ -54,8 +54,7 @@ def attention_flow(by_age: dict[str, Tensor], layers: int, window: int) -> Array
     """Compute attention rollout from the latent through all layers to the frames: `(rows, steps, steps)`.
 
     A layer adds its attention output (mean over heads) to the residual stream, so both count half. Rows of the result
-    sum to 1. For the window encoder, whose layers are known for the newest frame only, it is an approximation. The
-    weights are those of `Policy.attention`; attention to frames beyond the window is cut off.
+    sum to 1. The weights are those of `Policy.attention`; attention to frames beyond the window is cut off.
     """
     flow = _by_frame(by_age["pooling"])
     own = torch.eye(flow.shape[-1], dtype=flow.dtype)
@@ -128,7 +127,7 @@ def _tracks(policy: Policy, clips: dict[str, Tensor]) -> dict[str, Array]:
     config = policy.config.strategy
     assert config is not None  # noqa: S101 - for the type checker
     seen = clips[config.entry].flatten(2).double().cpu().numpy()
-    columns, fields = policy.strategy_columns, styles_of(policy.spec.id).action_fields
+    columns, fields = policy.memory.columns, styles_of(policy.spec.id).action_fields
     if fields:
         return {fields[index]: seen[..., index] for index in columns if index in fields}
     return {f"input {place}": seen[..., index] for place, index in enumerate(columns[:_MAX_TRACKS])}

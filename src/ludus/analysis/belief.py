@@ -46,7 +46,6 @@ class Belief:
     mean: Array  # `(samples, styles, classes)`, mean over the matches of a style; NaN where none is played any more
     top: tuple[tuple[Interval, ...], ...]  # `[style][sample]`, probability of the likeliest class
     entropy_bits: tuple[tuple[Interval, ...], ...]  # likewise
-    deviation: tuple[tuple[Interval, ...], ...] | None  # likewise: of a variational latent, 1 where nothing is known
     calibration: tuple[Bin, ...]
     calibration_error: float  # expected calibration error: mean absolute gap between confidence and accuracy
 
@@ -60,7 +59,6 @@ class Belief:
             "confusion_by_time": _numbers(self.mean),
             "top": [list(map(interval_json, row)) for row in self.top],
             "entropy_bits": [list(map(interval_json, row)) for row in self.entropy_bits],
-            "deviation": self.deviation and [list(map(interval_json, row)) for row in self.deviation],
             "calibration": [
                 {"frames": each.frames, "matches": each.matches, "said": each.said, "right": interval_json(each.right)}
                 for each in self.calibration
@@ -113,19 +111,17 @@ def own_classifier(policy: Policy, styles: Sequence[str]) -> tuple[tuple[str, ..
 
     A bot with settings counts as the bot, so two styles of one bot are one class to the head.
     """
-    head, bots = policy.recognition, policy.spec.bots
+    head, bots = policy.auxiliary_losses.get("recognition"), policy.spec.bots
     names = [style.partition(":")[0] for style in styles]
     if head is None or len(set(names)) < len(names) or not set(names) <= set(bots):
         return None
     columns = [bots.index(name) for name in names]
     others = [index for index in range(len(bots)) if index not in columns]
-    assert policy.config.strategy is not None  # noqa: S101 - whatever has the head has an encoder; for the type checker
-    size = policy.config.strategy.latent
 
     @torch.no_grad()
     def classify(features: Floats) -> Array:
-        latent = torch.from_numpy(features[..., :size]).to(policy.device)  # without the deviations of a Gaussian
-        shares: Array = torch.softmax(head(latent), -1).double().cpu().numpy()
+        latent = torch.from_numpy(features).to(policy.device)
+        shares: Array = torch.softmax(head(latent, latent), -1).double().cpu().numpy()
         rest = shares[..., others].sum(-1, keepdims=True)
         return np.concatenate((shares[..., columns], rest), axis=-1) if others else shares[..., columns]
 
@@ -137,12 +133,8 @@ def describe_belief(
     classes: tuple[str, ...],
     probabilities: Array,
     recording: Recording,
-    deviations: Floats | None = None,
 ) -> Belief:
-    """Describe probabilities `(samples, matches, classes)` over the matches of a recording.
-
-    `deviations`, `(samples, matches, size)`, are standard deviations of a variational latent, or None.
-    """
+    """Describe probabilities `(samples, matches, classes)` over the matches of a recording."""
     labels, valid, styles = recording.labels, recording.valid, len(recording.styles)
     top, is_right = probabilities.max(-1), probabilities.argmax(-1) == labels
     counts = np.maximum(valid.sum(0), 1)
@@ -159,7 +151,6 @@ def describe_belief(
         mean=np.stack([_means(probabilities, valid & (labels == style)) for style in range(styles)], axis=1),
         top=_curves(top, recording, (0.0, 1.0)),
         entropy_bits=_curves(bits, recording, (0.0, float(np.log2(len(classes))))),
-        deviation=None if deviations is None else _curves(deviations.mean(-1), recording, (0.0, np.inf)),
         calibration=bins,
         calibration_error=sum(each.frames * abs(each.said - each.right.estimate) for each in bins) / max(total, 1),
     )

@@ -230,16 +230,12 @@ class _Work:
 
         They are those of the agent's own classification head where it has one, else of the probe.
         """
-        features, config = recording.features["trained"], self._policy.config.strategy
-        own, deviations = None, None
-        if self._features == "latent" and config is not None:
-            own = own_classifier(self._policy, recording.styles)
-            deviations = features[..., config.latent :] if config.variational else None
+        own = own_classifier(self._policy, recording.styles) if self._features == "latent" else None
         if own is not None:
             classes, classify = own
-            return describe_belief("head", classes, classify(features), recording, deviations), classify
+            return describe_belief("head", classes, classify(recording.features["trained"]), recording), classify
         fitted = _fit_all(recording)
-        belief = describe_belief("probe", recording.styles, probe.probabilities, recording, deviations)
+        belief = describe_belief("probe", recording.styles, probe.probabilities, recording)
         return belief, lambda rows: np.exp(fitted.log_probabilities(rows))
 
     def record_switches(self, switchers: tuple[str, ...]) -> Recording | None:

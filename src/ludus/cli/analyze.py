@@ -29,7 +29,7 @@ def analyze(
     ] = None,
     features: Annotated[
         Literal["latent", "memory"],
-        Option(help="What is analysed: the strategy encoder's latent, or the LSTM's or GRU's memory."),
+        Option(help="What is analysed: the strategy encoder's latent, or the LSTM's memory."),
     ] = "latent",
     against: Annotated[
         Names,

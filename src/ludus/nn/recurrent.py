@@ -1,21 +1,21 @@
-"""LSTM and GRU: `step` for one frame, `unroll` for sequences with episode starts inside.
+"""LSTM: `step` for one frame, `unroll` for sequences with episode starts inside.
 
-The recurrences are custom autograd functions over whole sequences with state resets. The input projection of all steps
+The recurrence is a custom autograd function over whole sequences with state resets. The input projection of all steps
 is done in one matrix product; only `hidden @ weight` runs step by step. The backward pass computes every factor that
 does not depend on later steps for all steps at once, walks back with one matrix product per step, and forms the weight
 gradient in one product over all `(time, batch)`. Shapes are static and nothing is read back to the host, so a CUDA
 graph can hold it. On the CPU LSTMs run in `backends.warp_lstm`, in bfloat16 on CUDA in `backends.triton_lstm`; all
 three compute the same recurrence.
 
-Gates are laid out input, forget, output, candidate (LSTM) and reset, update, candidate (GRU).
+Gates are laid out input, forget, output, candidate.
 """
 
 import functools
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,61 +100,6 @@ class _LstmRecurrence(Function):
         return grad_gates, grad_weight, grad_hidden, grad_cell, None
 
 
-class _GruRecurrence(Function):
-    """The GRU recurrence; see `gru_sequence`."""
-
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, keep: Tensor) -> Any:  # noqa: ANN401
-        steps, rows, size = projected.shape[0], projected.shape[1], hidden.shape[-1]
-        gates = torch.empty_like(projected)
-        hidden_before = projected.new_empty(steps, rows, size)
-        inner = torch.empty_like(hidden_before)
-        outputs = torch.empty_like(hidden_before)
-        transposed = _transposed(weight, steps, rows)
-        for t in range(steps):
-            hidden = torch.mul(hidden, keep[t], out=hidden_before[t])
-            recurrent = torch.addmm(bias, hidden, transposed)
-            inner[t].copy_(recurrent[:, 2 * size :])
-            gate = gates[t]
-            torch.add(projected[t, :, : 2 * size], recurrent[:, : 2 * size], out=gate[:, : 2 * size])
-            gate[:, : 2 * size].sigmoid_()
-            reset, update, candidate = gate.chunk(3, dim=1)
-            torch.addcmul(projected[t, :, 2 * size :], reset, inner[t], out=candidate)
-            candidate.tanh_()
-            hidden = torch.lerp(candidate, hidden, update, out=outputs[t])
-        ctx.save_for_backward(weight, keep, gates, hidden_before, inner)
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:  # noqa: ANN401
-        weight, keep, gates, hidden_before, inner = ctx.saved_tensors
-        (grad_outputs,) = gradients
-        steps, rows, size = inner.shape
-        reset, update, candidate = gates.unflatten(-1, (3, size)).unbind(2)
-        # Factors of the hidden state's gradient for the three gates' sums (before their activations).
-        into_candidate = (1.0 - update) * (1.0 - candidate * candidate)
-        factors = torch.stack(
-            (
-                into_candidate * inner * reset * (1.0 - reset),
-                (hidden_before - candidate) * update * (1.0 - update),
-                into_candidate * reset,
-            ),
-            dim=2,
-        )
-        grad_recurrent = torch.empty_like(gates)
-        split = grad_recurrent.view(steps, rows, 3, size)
-        grad_hidden = torch.zeros_like(hidden_before[0])
-        hidden_gradients = torch.empty_like(hidden_before)
-        for t in range(steps - 1, -1, -1):
-            grad_hidden = torch.add(grad_hidden, grad_outputs[t], out=hidden_gradients[t])
-            torch.mul(factors[t], grad_hidden.unsqueeze(1), out=split[t])
-            grad_hidden = torch.addmm(grad_hidden * update[t], grad_recurrent[t], weight).mul_(keep[t])
-        flat = grad_recurrent.view(-1, 3 * size)
-        grad_weight = torch.mm(flat.t(), hidden_before.view(-1, size))
-        grad_projected = torch.cat((grad_recurrent[..., : 2 * size], into_candidate * hidden_gradients), dim=-1)
-        return grad_projected, grad_weight, flat.sum(0), grad_hidden, None
-
-
 def _transposed(weight: Tensor, steps: int, rows: int) -> Tensor:
     """Return the transposed weights, copied where few rows meet them often: there products are up to twice as fast."""
     return weight.t().contiguous() if rows <= _FEW_ROWS and steps >= _MANY_STEPS else weight.t()
@@ -189,67 +134,53 @@ def _fused_lstm() -> ModuleType | None:
     return importlib.import_module("ludus.nn.backends.triton_lstm") if importlib.util.find_spec("triton") else None
 
 
-def gru_sequence(projected: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, keep: Tensor) -> Tensor:
-    """Run a GRU like `lstm_sequence`, of three gates and with a recurrent bias `(3 * size,)`; return its outputs."""
-    outputs: Tensor = _GruRecurrence.apply(projected, weight, bias, hidden, keep)  # type: ignore[no-untyped-call]
-    return outputs
-
-
 class RecurrentConfig(BaseModel):
-    """Which recurrent memory, and how large.
+    """The LSTM, and how large it is.
 
     Attributes:
-        kind: Type of the cell.
         size: Units of the hidden state.
         critic: Whether actor and critic share the memory, or the critic has its own of the same size.
         skip: Whether actor and critic also see the input of the memory: what needs no memory is then learned as fast as
             without one.
-        memory_feature_scale: With `skip`, factor of the features of memory and strategy encoder before they reach actor
-            and critic. Adam moves every weight alike, so hundreds of features that change with each update drown those
-            of the observation. Below 1, actor and critic also start without them.
-        chrono_init: Longest time scale, in steps, of chrono initialization (arXiv 1804.11188): each unit starts with a
-            time scale of its own, from 2 to this many steps. Choose the longest delay between an event and its use, and
-            a `ppo.sequence_length` above it. None starts forget gates with bias 1, a time scale of about four steps.
+        memory_feature_scale: With `skip`, factor of the LSTM's features before they reach actor and critic. Adam moves
+            every weight alike, so hundreds of features that change with each update drown those of the observation.
+            Below 1, actor and critic also start without them, and without the strategy latent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    kind: Literal["lstm", "gru"] = "lstm"
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "kind": "strategy.md#options-of-the-encoder-that-were-removed",
+        "chrono_init": "strategy.md#copies-that-guess-predictably-in-clashes",
+    }
+
     size: Width = 256
     critic: Literal["shared", "separate"] = "shared"
     skip: bool = False
     memory_feature_scale: float = Field(default=1.0, gt=0.0, le=MAX_FACTOR)
-    chrono_init: int | None = Field(default=None, ge=3, le=100_000)
 
 
-class _Cell(nn.Module):
-    """Weights common to both cells: orthogonal for every gate, zero bias."""
+class Lstm(nn.Module):
+    """Long short-term memory: orthogonal weights for every gate and zero bias, but 1 in the forget gates.
 
-    def __init__(self, inputs: int, size: int, gates: int) -> None:
+    That is a time scale of about four steps. Longer ones (chrono initialization) did not clearly pay.
+    """
+
+    def __init__(self, inputs: int, size: int) -> None:
         super().__init__()
         self.size = self.output_size = size
-        self.input_weight = nn.Parameter(torch.empty(gates * size, inputs))
-        self.hidden_weight = nn.Parameter(torch.empty(gates * size, size))
-        self.bias = nn.Parameter(torch.zeros(gates * size))
+        self.input_weight = nn.Parameter(torch.empty(4 * size, inputs))
+        self.hidden_weight = nn.Parameter(torch.empty(4 * size, size))
+        self.bias = nn.Parameter(torch.zeros(4 * size))
         for weight in (self.input_weight, self.hidden_weight):
-            for gate in weight.data.chunk(gates):
+            for gate in weight.data.chunk(4):
                 orthogonal(gate)
-
-    def project(self, inputs: Tensor) -> Tensor:
-        """Map inputs `(..., inputs)` to their part in all gates `(..., gates * size)`, with the bias."""
-        return linear(inputs, self.input_weight, self.bias)
-
-
-class Lstm(_Cell):
-    """Long short-term memory; forget gates start with bias 1, or as `RecurrentConfig.chrono_init` says."""
-
-    def __init__(self, inputs: int, size: int, chrono_init: int | None = None) -> None:
-        super().__init__(inputs, size, gates=4)
         with torch.no_grad():
             self.bias[size : 2 * size] = 1.0
-            if chrono_init is not None:
-                self.bias[size : 2 * size] = _holding(size, chrono_init)
-                self.bias[:size] = -self.bias[size : 2 * size]  # so that cells stay of order 1
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """Map inputs `(..., inputs)` to their part in all gates `(..., 4 * size)`, with the bias."""
+        return linear(inputs, self.input_weight, self.bias)
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
@@ -264,54 +195,13 @@ class Lstm(_Cell):
         return unroll_all((self,), inputs, (memory,), episode_starts)[0].to(memory["cell"].dtype)
 
 
-class Gru(_Cell):
-    """Gated recurrent unit with the reset gate applied after the recurrent product."""
-
-    def __init__(self, inputs: int, size: int, chrono_init: int | None = None) -> None:
-        super().__init__(inputs, size, gates=3)
-        self.hidden_bias = nn.Parameter(torch.zeros(3 * size))
-        if chrono_init is not None:
-            with torch.no_grad():
-                self.bias[size : 2 * size] = _holding(size, chrono_init)
-
-    def initial(self, rows: int, device: torch.device) -> RecurrentState:
-        """Return the memory of `rows` rows that have seen nothing."""
-        return {"hidden": self.bias.new_zeros(rows, self.size, device=device)}
-
-    def step(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> tuple[Tensor, RecurrentState]:
-        """Map one frame `(rows, inputs)` with episode starts `(rows,)` bool to outputs `(rows, size)` and state."""
-        outputs = self.unroll(inputs.unsqueeze(0), memory, episode_starts.unsqueeze(0))[0]
-        return outputs, {"hidden": outputs}
-
-    def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Map segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool to `(steps, rows, size)`."""
-        projected = self.project(inputs)
-        weight = self.hidden_weight.to(projected.dtype)
-        keep = (~episode_starts).unsqueeze(-1).to(projected.dtype)
-        with _full_precision(inputs.device.type):
-            hidden, bias = memory["hidden"].to(projected.dtype), self.hidden_bias.to(projected.dtype)
-            outputs = gru_sequence(projected, weight, bias, hidden, keep)
-        return outputs.to(memory["hidden"].dtype)
-
-
-def make_recurrent(inputs: int, config: RecurrentConfig) -> Lstm | Gru:
-    """Make the cell that `config` names."""
-    cell = Lstm if config.kind == "lstm" else Gru
-    return cell(inputs, config.size, config.chrono_init)
-
-
-def _holding(size: int, steps: int) -> Tensor:
-    """Draw biases of gates so that each unit holds what it has for a number of steps between 2 and `steps`.
-
-    A gate with bias log(n - 1) keeps the share (n - 1) / n of its unit in every step.
-    """
-    return torch.empty(size).uniform_(1.0, steps - 1.0).log()
-
-
 def step_all(
-    cells: Sequence[Lstm | Gru], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
+    cells: Sequence[Lstm], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
 ) -> list[tuple[Tensor, RecurrentState]]:
-    """Advance several cells of one kind and size by the same frame; see their `step`. LSTMs run side by side."""
+    """Advance LSTMs of one size by the same frame, side by side; see their `step`.
+
+    What stands for an LSTM, in stacked policies and in files, has a `step` of its own.
+    """
     lstms = [cell for cell in cells if isinstance(cell, Lstm)]
     if len(lstms) < len(cells):
         return [cell.step(inputs, memory, episode_starts) for cell, memory in zip(cells, memories, strict=True)]
@@ -321,15 +211,12 @@ def step_all(
 
 
 def unroll_all(
-    cells: Sequence[Lstm | Gru], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
+    lstms: Sequence[Lstm], inputs: Tensor, memories: Sequence[RecurrentState], episode_starts: Tensor
 ) -> list[Tensor]:
-    """Run several cells of one kind and size over the same segments; see their `unroll`. LSTMs run side by side.
+    """Run LSTMs of one size over the same segments, side by side; see their `unroll`.
 
-    Under autocast, what LSTMs give stays in its type.
+    Under autocast, what they give stays in its type.
     """
-    lstms = [cell for cell in cells if isinstance(cell, Lstm)]
-    if len(lstms) < len(cells):
-        return [cell.unroll(inputs, memory, episode_starts) for cell, memory in zip(cells, memories, strict=True)]
     return [outputs for outputs, _ in _run_lstms(lstms, inputs, memories, episode_starts)]
 
 

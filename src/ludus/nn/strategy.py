@@ -1,40 +1,40 @@
-"""Encoders of the opponent's strategy: a transformer over its last frames, streaming or window, and its config.
+"""The encoder of the opponent's strategy, a streaming transformer over its last frames, and its config.
 
-The streaming encoder is a causal transformer that encodes every frame once. Each layer attends to a short window of its
-own, and the attention pooling to the last outputs of the top layer; together they look back exactly `window - 1` frames
-(see `StrategyConfig.look_back`). In rollouts a step costs one frame: keys and values of earlier frames lie in ring
-buffers. In training one banded pass encodes whole segments; the ring of the segment's first recurrent state comes
-before it, without gradient. The window encoder re-encodes the last frames at every step; it is the reference.
+It is a causal transformer that encodes every frame once. Each layer attends to a short window of its own, and the
+attention pooling to the last outputs of the top layer; together they look back exactly `window - 1` frames (see
+`StrategyConfig.look_back`). In rollouts a step costs one frame: keys and values of earlier frames lie in ring buffers.
+In training one banded pass encodes whole segments; the ring of the segment's first recurrent state comes before it,
+without gradient. Encoding all frames of the window anew at every step takes 20 times as long at the default size and
+learns as well (docs/research/learner.md); `tests/window_encoder.py` does so, as the reference.
 
-A streaming encoder can keep only events, frames in which something begins (`StrategyConfig.events`). If one begins
+The encoder can keep only events, frames in which something begins (`StrategyConfig.events`). If one begins
 every 40 frames, a window of 32 events reaches back as far as one of 1,280 frames.
 """
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_STEPS, MAX_WIDTH, Name, Width
+from ludus.core.schedules import MAX_FACTOR, MAX_LAYERS, MAX_WIDTH, Name, Width
 from ludus.nn.recurrent import RecurrentState
 from ludus.nn.transformer import Band, EventBand, Rotary, TransformerLayer, attend_one, events_before
 
 _Blocks = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
-# exp(-8 / 2) = 0.02 to exp(8 / 2) = 55 for a standard deviation: where the KL divergence still moves it.
-_LOG_VARIANCE = 8.0
 
 
 class StrategyConfig(BaseModel):
     """An encoder of the opponent's last frames.
 
-    Both kinds see exactly `window` frames. The streaming encoder encodes each frame once and gives every layer, and
-    the attention pooling at the top, its own short window; these add up: `sum(w - 1) = window - 1`. The window
-    encoder re-encodes all frames at every step, each attending to all. Both pool the same number of last outputs.
+    It sees exactly `window` frames. Every layer, and the attention pooling at the top, has its own short window; these
+    add up: `sum(w - 1) = window - 1`. The latent stands beside the other features of memory, actor and critic. Where
+    these see the current observation beside it, without an LSTM or with `recurrent.skip`, it also scales and shifts
+    every hidden unit of actor and critic (`Film`).
 
     Attributes:
-        kind: Type of the encoder.
         entry: Observation entry that it reads.
         block: Block of that entry (`EnvSpec.blocks`), or a list of blocks side by side, such as `[opponent, world]`, so
             that distance and direction are seen too; None for all of it.
@@ -45,38 +45,32 @@ class StrategyConfig(BaseModel):
         window: Frames that the latent depends on, including the current one; with `events`, the current frame and
             earlier events.
         events: Names of fields (`EnvSpec.fields`) in the blocks that the encoder reads. An event is a frame in which
-            one of these fields has become positive. The streaming encoder then remembers only events. Empty remembers
-            all frames.
+            one of these fields has become positive. The encoder then remembers only events. Empty remembers all frames.
         pooling: Hidden width of the attention pooling.
         latent: Size of the strategy latent.
-        predict: Weight of the auxiliary loss that predicts the encoder's input `predict_ahead` frames later; 0 switches
-            it off.
-        predict_ahead: Frames to predict ahead; `ppo.sequence_length` must be longer.
-        predict_weighting: Weight of each sequence in `predict` and `predict_actions`: all alike, or with `surprise` its
-            own error divided by the mean error of the minibatch, 0.25 to 4, so that opponents that are hard to predict
-            count for more.
         predict_actions: Weight of the auxiliary loss that predicts the opponent's action in the same step from the
             latent and the features of the current observation; any opponent counts, also a snapshot. 0 switches it off.
         predict_before_events: Whether `predict_actions` counts only the actions right before an event, those that
             decide it; `ppo.sequence_length` must be at least 2.
         classify: Weight of the auxiliary loss that classifies which of the world's bots the opponent is; games against
             snapshots and the current policy are excluded. 0 switches it off.
-        contrast: Weight of the contrastive auxiliary loss (InfoNCE): two latents of one episode shall be more similar
-            than latents of other games; games against the same bot count as the same opponent. 0 switches it off.
-        contrast_temperature: Temperature of its softmax over cosine similarities.
-        contrast_gap: Least number of steps between the two latents; `ppo.sequence_length` must be longer.
-        condition: How the latent reaches actor and critic: `concat` beside the other features, `film` also as a scale
-            and a shift of every hidden unit, which start at 1 and 0. With `film`, `memory_feature_scale` does not apply
-            to the latent.
         stop_gradient: Whether the latent reaches memory, actor and critic without gradient, so that the auxiliary
             losses alone train the encoder.
-        variational: Weight of the KL divergence to a standard normal distribution. Above 0 the latent is a Gaussian:
-            memory, actor and critic see its mean and standard deviation, auxiliary losses a sample.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    kind: Literal["streaming", "window"] = "streaming"
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "kind": "learner.md#streaming-or-window-encoder",
+        **dict.fromkeys(
+            (
+                *("predict", "predict_ahead", "predict_weighting", "contrast", "contrast_temperature", "contrast_gap"),
+                *("condition", "variational"),
+            ),
+            "strategy.md#options-of-the-encoder-that-were-removed",
+        ),
+    }
+
     entry: Name = "vector"
     block: Name | _Blocks | None = "opponent"
     layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
@@ -87,18 +81,10 @@ class StrategyConfig(BaseModel):
     events: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
     pooling: Width = 128
     latent: Width = 64
-    predict: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
-    predict_ahead: int = Field(default=1, ge=1, le=MAX_STEPS)
-    predict_weighting: Literal["uniform", "surprise"] = "uniform"
     predict_actions: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
     predict_before_events: bool = False
     classify: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
-    contrast: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
-    contrast_temperature: float = Field(default=0.1, ge=1e-3, le=1e3)
-    contrast_gap: int = Field(default=8, ge=1, le=MAX_STEPS)
-    condition: Literal["concat", "film"] = "concat"
     stop_gradient: bool = False
-    variational: float = Field(default=0.0, ge=0.0, le=MAX_FACTOR)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -111,21 +97,14 @@ class StrategyConfig(BaseModel):
             )
         if isinstance(self.block, tuple) and len(set(self.block)) != len(self.block):
             raise ValueError(f"block names a block twice: {', '.join(self.block)}; name each once")
-        if self.events and self.kind != "streaming":
-            raise ValueError(f"only the streaming encoder keeps events, not kind {self.kind}; leave out either")
         if self.predict_before_events and not (self.events and self.predict_actions):
             raise ValueError("predict_before_events needs events, and a weight for predict_actions")
-        if self.stop_gradient and not any((self.predict, self.predict_actions, self.classify, self.contrast)):
+        if self.stop_gradient and not (self.predict_actions or self.classify):
             raise ValueError(
-                "stop_gradient is on, but no auxiliary loss would train the encoder; give predict, predict_actions, "
-                "classify or contrast a weight, or switch it off"
+                "stop_gradient is on, but no auxiliary loss would train the encoder; give predict_actions or classify "
+                "a weight, or switch it off"
             )
         return self
-
-    @property
-    def output_size(self) -> int:
-        """Numbers that the encoder gives per frame: the latent, or mean and standard deviation of it."""
-        return 2 * self.latent if self.variational else self.latent
 
     @property
     def look_back(self) -> tuple[int, ...]:
@@ -134,52 +113,7 @@ class StrategyConfig(BaseModel):
         return tuple(share + (i > self.layers - rest) for i in range(self.layers + 1))
 
 
-class StrategyEncoderBase(nn.Module):
-    """What the two encoders share: all their parameters, so that one can take the other's weights."""
-
-    def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.config, self.inputs, self.output_size = config, inputs, config.output_size
-        self.cache_dtype = torch.float32  # of the key/value caches
-        self.embedding = nn.Linear(inputs, config.width)
-        self.embedding_norm = nn.LayerNorm(config.width)
-        self.layers = nn.ModuleList(
-            TransformerLayer(config.width, config.heads, config.feedforward, dropout) for _ in range(config.layers)
-        )
-        self.rotary = Rotary(config.width // config.heads)
-        self.final_norm = nn.LayerNorm(config.width)
-        # Attention pooling: a score per frame, softmax over the last frames, weighted sum of their outputs.
-        self.pooling_hidden = nn.Linear(config.width, config.pooling)
-        self.pooling_score = nn.Linear(config.pooling, 1, bias=False)
-        self.refine = nn.Linear(config.width, config.width)
-        self.latent = nn.Linear(config.width, config.output_size)
-
-    def transformer_layers(self) -> list[TransformerLayer]:
-        """Return the layers from the bottom up."""
-        return [layer for layer in self.layers if isinstance(layer, TransformerLayer)]
-
-    def embed(self, frames: Tensor) -> Tensor:
-        """Map raw frames `(..., inputs)` to `(..., width)`."""
-        return torch.relu(self.embedding_norm(self.embedding(frames)))
-
-    def score(self, outputs: Tensor) -> Tensor:
-        """Return the pooling score `(...)` of outputs `(..., width)`."""
-        scores: Tensor = self.pooling_score(torch.tanh(self.pooling_hidden(outputs)))
-        return scores.squeeze(-1)
-
-    def to_latent(self, pooled: Tensor) -> Tensor:
-        """Map pooled outputs `(..., width)` to the strategy latent `(..., output_size)`.
-
-        A variational one is its mean, then its standard deviation.
-        """
-        latent: Tensor = self.latent(functional.gelu(self.refine(pooled)))
-        if not self.config.variational:
-            return latent
-        mean, log_variance = latent.chunk(2, dim=-1)
-        return torch.cat((mean, torch.exp(0.5 * log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))), dim=-1)
-
-
-class StreamingEncoder(StrategyEncoderBase):
+class StreamingEncoder(nn.Module):
     """Encodes the opponent's frames as they come.
 
     Its memory: for layer i the rings `keys{i}` and `values{i}` `(rows, heads, look_back + 1, head_size)`, for the
@@ -195,11 +129,43 @@ class StreamingEncoder(StrategyEncoderBase):
     event_inputs: Tensor
 
     def __init__(self, inputs: int, config: StrategyConfig, dropout: float = 0.0, events: tuple[int, ...] = ()) -> None:
-        """Make an encoder of so many inputs; `events` are the places among them of the fields `config.events`."""
-        super().__init__(inputs, config, dropout)
+        """Make an encoder with `inputs` inputs; `events` are the places among them of the fields `config.events`."""
+        super().__init__()
+        self.config, self.inputs, self.output_size = config, inputs, config.latent
+        self.cache_dtype = torch.float32  # of the key/value caches
+        self.embedding = nn.Linear(inputs, config.width)
+        self.embedding_norm = nn.LayerNorm(config.width)
+        self.layers = nn.ModuleList(
+            TransformerLayer(config.width, config.heads, config.feedforward, dropout) for _ in range(config.layers)
+        )
+        self.rotary = Rotary(config.width // config.heads)
+        self.final_norm = nn.LayerNorm(config.width)
+        # Attention pooling: a score per frame, softmax over the last frames, weighted sum of their outputs.
+        self.pooling_hidden = nn.Linear(config.width, config.pooling)
+        self.pooling_score = nn.Linear(config.pooling, 1, bias=False)
+        self.refine = nn.Linear(config.width, config.width)
+        self.latent = nn.Linear(config.width, config.latent)
         self.keeps_events = bool(events)
         self.register_buffer("event_inputs", torch.tensor(events, dtype=torch.int64), persistent=False)
         *self._look_back, self._pool_look_back = config.look_back
+
+    def transformer_layers(self) -> list[TransformerLayer]:
+        """Return the layers from the bottom up."""
+        return [layer for layer in self.layers if isinstance(layer, TransformerLayer)]
+
+    def embed(self, frames: Tensor) -> Tensor:
+        """Map raw frames `(..., inputs)` to `(..., width)`."""
+        return torch.relu(self.embedding_norm(self.embedding(frames)))
+
+    def score(self, outputs: Tensor) -> Tensor:
+        """Return the pooling score `(...)` of outputs `(..., width)`."""
+        scores: Tensor = self.pooling_score(torch.tanh(self.pooling_hidden(outputs)))
+        return scores.squeeze(-1)
+
+    def to_latent(self, pooled: Tensor) -> Tensor:
+        """Map pooled outputs `(..., width)` to the strategy latent `(..., latent)`."""
+        latent: Tensor = self.latent(functional.gelu(self.refine(pooled)))
+        return latent
 
     def initial(self, rows: int, device: torch.device) -> RecurrentState:
         """Return the memory of `rows` rows that have seen nothing."""
@@ -326,95 +292,3 @@ def _before(ring: Tensor, position: Tensor, axis: int) -> Tensor:
     shape = [ring.shape[0]] + [1] * (ring.dim() - 1)
     shape[axis] = slots - 1
     return ring.gather(axis, order.view(shape).expand(*ring.shape[:axis], slots - 1, *ring.shape[axis + 1 :]))
-
-
-class WindowEncoder(StrategyEncoderBase):
-    """Re-encodes the opponent's last `window` frames, all attending to all, and pools the last outputs.
-
-    It has the parameters, the window and the pooling of the streaming encoder and costs `window` times as much: a
-    frame's representation here may use frames after it.
-
-    Its memory: `frames` `(rows, window - 1, inputs)`, oldest first, and `seen` `(rows,)`, frames of the running
-    episode.
-    """
-
-    def initial(self, rows: int, device: torch.device) -> RecurrentState:
-        """Return the memory of `rows` rows that have seen nothing."""
-        shape = (rows, self.config.window - 1, self.inputs)
-        return {
-            "frames": self.embedding.weight.new_zeros(shape, device=device),
-            "seen": torch.zeros(rows, dtype=torch.int64, device=device),
-        }
-
-    def step(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> tuple[Tensor, RecurrentState]:
-        """Encode the window that ends with the frame `(rows, inputs)`; `episode_starts` `(rows,)` bool forgets."""
-        seen = memory["seen"].masked_fill(episode_starts, 0)
-        frames = torch.cat((memory["frames"], inputs.unsqueeze(1)), dim=1)
-        latent = self._encode(self.embed(frames), seen, None)
-        return latent, {"frames": frames[:, 1:].contiguous(), "seen": seen + 1}
-
-    def unroll(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> Tensor:
-        """Encode segments `(steps, rows, inputs)` with episode starts `(steps, rows)` bool: `(steps, rows, size)`."""
-        return self._all_windows(inputs, memory, episode_starts, None)
-
-    def attention(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> dict[str, Tensor]:
-        """Return attention weights of the newest frame by age of the frame attended to (0 is the frame itself).
-
-        `layer{i}` is `(rows, heads, steps, window)`, `pooling` `(rows, steps, pooled frames)`.
-        """
-        weights: dict[str, Tensor] = {}
-        with torch.no_grad():
-            self._all_windows(inputs, memory, episode_starts, weights)
-        steps, rows = episode_starts.shape
-        shaped = {name: part.reshape(rows, steps, *part.shape[1:]) for name, part in weights.items()}
-        return {name: part.transpose(1, 2) if part.dim() == 4 else part for name, part in shaped.items()}
-
-    def _all_windows(
-        self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor, weights: dict[str, Tensor] | None
-    ) -> Tensor:
-        steps, rows = episode_starts.shape
-        frames = torch.cat((memory["frames"], inputs.transpose(0, 1)), dim=1)
-        windows = self.embed(frames).unfold(1, self.config.window, 1).transpose(2, 3).flatten(0, 1)
-        latent = self._encode(windows, _frames_before(episode_starts.t(), memory["seen"]).flatten(), weights)
-        return latent.reshape(rows, steps, -1).transpose(0, 1)
-
-    def _encode(self, windows: Tensor, seen: Tensor, weights: dict[str, Tensor] | None) -> Tensor:
-        """Map embedded windows `(windows, window, width)` of which the last `seen + 1` frames count to latents."""
-        length = self.config.window
-        ages = torch.arange(length - 1, -1, -1, device=windows.device)
-        valid = ages <= seen.unsqueeze(1)
-        cosines, sines = self.rotary.angles(length - 1 - ages)
-        angles = cosines.unsqueeze(1), sines.unsqueeze(1)
-        for i, layer in enumerate(self.transformer_layers()):
-            windows = self._layer(layer, windows, valid, angles, i, weights)
-        last = self.config.look_back[-1] + 1
-        outputs = self.final_norm(windows[:, -last:])
-        scores = self.score(outputs).masked_fill(~valid[:, -last:], -torch.inf)
-        shares = torch.softmax(scores, dim=-1).to(outputs.dtype)
-        if weights is not None:
-            weights["pooling"] = shares.flip(-1)
-        return self.to_latent(torch.bmm(shares.unsqueeze(1), outputs).squeeze(1))
-
-    @staticmethod
-    def _layer(
-        layer: TransformerLayer,
-        windows: Tensor,
-        valid: Tensor,
-        angles: tuple[Tensor, Tensor],
-        index: int,
-        weights: dict[str, Tensor] | None,
-    ) -> Tensor:
-        queries, keys, values = (part.transpose(1, 2) for part in layer.project(windows, angles))
-        mask = valid[:, None, None, :]
-        if weights is not None:
-            scores = (queries[:, :, -1:] @ keys.transpose(-1, -2)).squeeze(2) / layer.head_size**0.5
-            weights[f"layer{index}"] = torch.softmax(scores.masked_fill(~mask[:, 0], -torch.inf), dim=-1).flip(-1)
-        attended = functional.scaled_dot_product_attention(queries, keys, values, mask)
-        return layer.finish(windows, attended.transpose(1, 2).flatten(2))
-
-
-def _frames_before(episode_starts: Tensor, seen: Tensor) -> Tensor:
-    """Return how many frames of its episode came before each frame, `(rows, steps)`."""
-    times = torch.arange(episode_starts.shape[1], device=episode_starts.device).expand_as(episode_starts)
-    last_start = torch.where(episode_starts, times, -1).cummax(dim=1).values
-    return torch.where(last_start < 0, times + seen.unsqueeze(1), times - last_start)

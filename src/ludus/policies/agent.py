@@ -30,6 +30,7 @@ from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
 from ludus.policies.cost import USUAL_LIMITS, Allowance, Cost, LoadLimits, check_load_time, clocks, cost_of, taken_s
 from ludus.policies.description import PolicyDescription
+from ludus.policies.memory import STRATEGY
 from ludus.policies.network import made_up, network_shapes
 from ludus.policies.policy import NETWORK, Policy, RecurrentState, check_finite, clone_recurrent_state, part_of
 from ludus.policies.shipped import agent_names, find_agent_path
@@ -234,21 +235,21 @@ class Agent:
         The arguments are those of `predict`, which uses the same latent for its action.
 
         Returns:
-            The latent, `(rows, latent)`, or `(latent,)` for a single observation; NumPy if the observation is. Of a
-            variational one (`policy.strategy.variational`) it is the mean, then the standard deviation.
+            The latent, `(rows, latent)`, or `(latent,)` for a single observation; NumPy if the observation is.
 
         Raises:
             UnsupportedError: The agent has no strategy encoder.
             ObservationError: The names, shape or type do not fit the world that the agent was trained in.
         """
         policy = self.policy
-        if policy.strategy is None:
+        encoder = policy.memory.strategy
+        if encoder is None:
             raise UnsupportedError("the agent has no strategy encoder; train one with policy.strategy")
         entries, as_numpy, single = self._entries(observation)
         rows = next(iter(entries.values())).shape[0]
         episode_starts = self._episode_starts(rows, episode_start, fresh=state is None)
         memory = policy.initial(rows) if state is None else self._memory(state, rows)
-        latent, _ = policy.strategy.step(policy.opponent_frames(entries), part_of(memory, "strategy"), episode_starts)
+        latent, _ = encoder.step(policy.opponent_frames(entries), part_of(memory, STRATEGY), episode_starts)
         latent = latent[0] if single else latent
         return latent.cpu().numpy() if as_numpy else latent
 

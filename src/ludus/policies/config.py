@@ -135,6 +135,14 @@ class PolicyConfig(_Frozen):
     bfloat16: bool = False
 
     @property
+    def latent_modulates(self) -> bool:
+        """Whether the strategy latent also scales and shifts the hidden units of actor and critic.
+
+        So it does where they see the current observation beside it; what an LSTM alone gives them has the latent in it.
+        """
+        return self.strategy is not None and (self.recurrent is None or self.recurrent.skip)
+
+    @property
     def has_memory(self) -> bool:
         """Whether the policy remembers anything from step to step; ConfigError if its `module` is not loaded."""
         if self.strategy is not None or self.recurrent is not None:

@@ -1,9 +1,9 @@
 """What an agent costs, computed from its description alone: no space, tensor or module is made for it.
 
-A file of 17 kB can describe observations of gigabytes, and one of 6.6 MB an encoder that re-encodes 10,000 frames in
-every decision. So a description is held against limits before anything of it is built. The sums follow the parts of
-`Policy` one by one; parameters and recurrent state are exact, and operations count a multiplication and an addition as
-two, and those of attention and convolutions likewise. What a user's own network does is unknown: its parameters count.
+A file of 17 kB can describe observations of gigabytes, and one of 6.6 MB an encoder that remembers 10,000 frames. So a
+description is held against limits before anything of it is built. The sums follow the parts of `Policy` one by one;
+parameters and recurrent state are exact, and operations count a multiplication and an addition as two, and those of
+attention and convolutions likewise. What a user's own network does is unknown: its parameters count.
 """
 
 import time
@@ -15,6 +15,7 @@ from ludus.core.errors import StateError
 from ludus.nn.cnn import CnnConfig
 from ludus.nn.heads import SpatialConfig
 from ludus.nn.strategy import StrategyConfig
+from ludus.policies.auxiliary import auxiliary_losses
 from ludus.policies.description import PolicyDescription, SpaceDescription
 
 _FLOAT, _WHOLE = 4, 8  # bytes
@@ -32,8 +33,7 @@ _STEADY = 2e10  # operations of a batched step up to which the time limit of a d
 class LoadLimits:
     """What an agent from a file may cost, to load and to play.
 
-    The defaults are at least ten times what the presets need, and three times what the largest of them would need with
-    an encoder that re-encodes its window.
+    The defaults are at least ten times what the presets need.
 
     Attributes:
         parameters: Parameters.
@@ -180,24 +180,22 @@ def cost_of(description: PolicyDescription, network_parameters: int = 0) -> Cost
     cost.compute(2 * network_parameters, 0)
     seen, place_size, cells = _add_observations(cost, description, entries)
     size = seen
-    strategy, inputs = config.strategy, 0
+    strategy = config.strategy
     if strategy is not None:
-        inputs = _strategy_inputs(description, entries, strategy)
-        _add_strategy(cost, strategy, inputs)
-        size += strategy.output_size
+        _add_strategy(cost, strategy, _strategy_inputs(description, entries, strategy))
+        size += strategy.latent
     recurrent = config.recurrent
     if recurrent is not None:
-        gates, states = (4, 2) if recurrent.kind == "lstm" else (3, 1)
         for _ in range(1 + (recurrent.critic == "separate")):
-            cost.linear(size, gates * recurrent.size)
-            cost.linear(recurrent.size, gates * recurrent.size, bias=recurrent.kind == "gru")
-            cost.state_bytes += _FLOAT * states * recurrent.size
+            cost.linear(size, 4 * recurrent.size)  # four gates
+            cost.linear(recurrent.size, 4 * recurrent.size, bias=False)
+            cost.state_bytes += _FLOAT * 2 * recurrent.size  # hidden state and cell
         size = recurrent.size + (size if recurrent.skip else 0)
     actor, critic = (cost.mlp(size, hidden) for hidden in (config.net_arch.pi, config.net_arch.vf))
     _add_head(cost, description, actor, place_size, cells)
     cost.linear(critic, 1)
     if strategy is not None:
-        _add_strategy_heads(cost, description, strategy, inputs, seen)
+        _add_strategy_heads(cost, description, strategy, seen)
     return cost
 
 
@@ -262,30 +260,22 @@ def _strategy_inputs(
 
 
 def _add_strategy(cost: Cost, config: StrategyConfig, inputs: int) -> None:
-    """Add an encoder: a streaming one encodes one frame and attends to its caches, the other one all of its window."""
+    """Add an encoder, which encodes one frame and attends to its caches."""
     width, *look_back, pooled = config.width, *(frames + 1 for frames in config.look_back)
-    streams = config.kind == "streaming"
-    frames = 1 if streams else config.window
-    cost.linear(inputs, width, frames)
+    cost.linear(inputs, width)
     for slots in look_back:
-        cost.linear(width, 3 * width, frames)
-        attended = slots if streams else config.window
-        cost.compute((4 * width + _SOFTMAX * config.heads) * frames * attended, config.heads * frames * attended)
-        cost.linear(width, width, frames)
-        cost.linear(width, config.feedforward, frames)
-        cost.linear(config.feedforward, width, frames)
-        if streams:
-            cost.state_bytes += 2 * _FLOAT * slots * width
-            cost.compute(0, 2 * slots * width)  # keys and values in full precision
+        cost.linear(width, 3 * width)
+        cost.compute((4 * width + _SOFTMAX * config.heads) * slots, config.heads * slots)
+        cost.linear(width, width)
+        cost.linear(width, config.feedforward)
+        cost.linear(config.feedforward, width)
+        cost.state_bytes += 2 * _FLOAT * slots * width
+        cost.compute(0, 2 * slots * width)  # keys and values in full precision
     cost.parameters += 2 * width * (2 * config.layers + 2)  # of the norms
-    scored = 1 if streams else pooled
-    cost.linear(cost.linear(width, config.pooling, scored), 1, scored, bias=False)
+    cost.linear(cost.linear(width, config.pooling), 1, bias=False)
     cost.compute(2 * width * pooled, width)
-    cost.linear(cost.linear(width, width), config.output_size)
-    if streams:
-        cost.state_bytes += _FLOAT * pooled * (width + 1) + _WHOLE * (2 + bool(config.events))
-    else:
-        cost.state_bytes += _FLOAT * (config.window - 1) * inputs + _WHOLE
+    cost.linear(cost.linear(width, width), config.latent)
+    cost.state_bytes += _FLOAT * pooled * (width + 1) + _WHOLE * (2 + bool(config.events))
 
 
 def _add_head(cost: Cost, description: PolicyDescription, latent: int, place_size: int, cells: int) -> None:
@@ -313,26 +303,11 @@ def _add_head(cost: Cost, description: PolicyDescription, latent: int, place_siz
     cost.linear(hidden, groups, cells)
 
 
-def _add_strategy_heads(
-    cost: Cost, description: PolicyDescription, config: StrategyConfig, inputs: int, seen: int
-) -> None:
+def _add_strategy_heads(cost: Cost, description: PolicyDescription, config: StrategyConfig, seen: int) -> None:
     """Add what the encoder's latent is for besides: the losses of training, and the modulation of hidden units."""
-    space, arch = description.action_space, description.config.net_arch
-    outputs = [
-        (config.predict, inputs, 0),
-        (config.classify, len(description.bots), 0),
-        (config.predict_actions, _predicted(space), seen),
-        (config.contrast, config.latent, 0),
-    ]
-    for weight, size, features in outputs:
-        if weight > 0.0:
-            cost.linear(cost.mlp(config.latent + features, (config.width,), runs=False), size, runs=False)
-    for hidden in (arch.pi, arch.vf):
-        if config.condition == "film" and hidden:
-            cost.linear(config.output_size, 2 * sum(hidden))
-
-
-def _predicted(space: SpaceDescription) -> int:
-    if space.kind == "multi_binary":
-        return 2 * prod(space.shape)
-    return len(space.counts) * max(space.counts) if space.counts else prod(space.shape)
+    for loss in auxiliary_losses(config).values():
+        beside, outputs = loss.head_form(description, seen)
+        cost.linear(cost.mlp(config.latent + beside, (config.width,), runs=False), outputs, runs=False)
+    for hidden in (description.config.net_arch.pi, description.config.net_arch.vf):
+        if description.config.latent_modulates and hidden:
+            cost.linear(config.latent, 2 * sum(hidden))

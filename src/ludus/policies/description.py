@@ -12,16 +12,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
 from ludus.core.errors import ConfigError, UnsupportedError, brief
 from ludus.core.schedules import Name
 from ludus.envs.base import ActionGrid, ActionKinds, EnvSpec, Mirror, Reflection
-from ludus.nn.strategy import StrategyConfig
 from ludus.policies.config import MAX_SETTINGS, PolicyConfig
 from ludus.rewards.plugins import plugins_needed
 
@@ -33,21 +30,6 @@ _MAX_ROWS = 100_000  # kinds of action
 _MAX_AXES = 16
 _MAX_SEATS = 1_000
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
-# 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
-# user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents; 8 the mirror of a
-# canonical policy; 9 events of the strategy encoder, and how a memory was initialized. A policy is of the first format
-# from 5 on that knows all that it has.
-_FORMAT = 9
-_CANONICAL_FORMAT = 8
-_STRATEGY_FORMAT = 7
-_NETWORK_FORMAT = 6
-_USUAL_FORMAT = 5
-_NETWORK_SETTINGS = ("module", "module_kwargs", "dropout")  # of format 6
-_EVENT_SETTINGS = ("events", "predict_before_events")  # of format 9, and `recurrent.chrono_init`
-_STRATEGY_SETTINGS = (  # of format 7, and a `block` that is a list
-    *("predict_weighting", "predict_actions", "contrast", "contrast_temperature", "contrast_gap"),
-    *("condition", "stop_gradient", "variational"),
-)
 
 
 class _Frozen(BaseModel):
@@ -170,8 +152,6 @@ class PolicyDescription(_Frozen):
     opponent_names: tuple[Name, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # How its world looks in a mirror, where the policy turns mirrored views, else None.
     mirror: MirrorDescription | None = None
-    # Version of this form; descriptions that do not tell it are of the first.
-    format: int = Field(default=1, ge=1, le=_FORMAT)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -213,36 +193,10 @@ class PolicyDescription(_Frozen):
                 fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
                 opponent_names=spec.opponent_names,
                 mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
-                format=_format_of(spec, config),
             )
         except ValidationError as error:
             place, what = _first_fault(error)
             raise UnsupportedError(f"a policy of {brief(spec.id)} cannot be stored: {place}: {what}") from None
-
-    @model_serializer(mode="wrap")
-    def _leave_out_new(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what its format does not know where it says nothing: such agents stay readable everywhere."""
-        document: dict[str, Any] = handler(self)
-        if self.format < _FORMAT:
-            for part, new in (("strategy", _EVENT_SETTINGS), ("recurrent", ("chrono_init",))):
-                if document["config"][part] is not None:
-                    known = {key: value for key, value in document["config"][part].items() if key not in new}
-                    document["config"] = document["config"] | {part: known}
-        if self.format < _CANONICAL_FORMAT:
-            document.pop("mirror", None)
-            known = {key: value for key, value in document["config"].items() if key != "canonical"}
-            document["config"] = known
-        if self.format < _STRATEGY_FORMAT:
-            document.pop("opponent_names", None)
-            strategy = document["config"]["strategy"]
-            if strategy is not None:
-                known = {key: value for key, value in strategy.items() if key not in _STRATEGY_SETTINGS}
-                document["config"] = document["config"] | {"strategy": known}
-        if self.format < _NETWORK_FORMAT:
-            document.pop("fields", None)
-            settings = document["config"].items()
-            document["config"] = {key: value for key, value in settings if key not in _NETWORK_SETTINGS}
-        return document
 
     @classmethod
     def read(cls, document: object) -> Self:
@@ -289,20 +243,3 @@ def _first_fault(error: ValidationError) -> tuple[str, str]:
 def _reads_names(config: PolicyConfig) -> bool:
     """Return whether a policy is built by the names of what it sees."""
     return config.module is not None or (config.strategy is not None and bool(config.strategy.events))
-
-
-def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
-    """Return the oldest format that can hold a policy."""
-    if (config.strategy and config.strategy.events) or (config.recurrent and config.recurrent.chrono_init):
-        return _FORMAT
-    if config.canonical:
-        return _CANONICAL_FORMAT
-    if spec.opponent_names:
-        return _STRATEGY_FORMAT
-    strategy = config.strategy
-    if strategy is not None:
-        usual = StrategyConfig()
-        changed = any(getattr(strategy, name) != getattr(usual, name) for name in _STRATEGY_SETTINGS)
-        if changed or isinstance(strategy.block, tuple):
-            return _STRATEGY_FORMAT
-    return _NETWORK_FORMAT if config.module is not None or config.dropout > 0.0 else _USUAL_FORMAT

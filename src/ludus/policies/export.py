@@ -25,7 +25,7 @@ from ludus.core import __version__
 from ludus.core.errors import ConfigError, MissingDependencyError, UnsupportedError, brief
 from ludus.core.files import EXPORT_SUFFIX, JSON, write_atomic
 from ludus.envs.base import action_dtypes
-from ludus.nn.recurrent import Gru, Lstm
+from ludus.nn.recurrent import Lstm
 from ludus.policies.agent import DOCUMENT, ORIGIN, TENSORS, Agent, build_policy, find_checkpoint
 from ludus.policies.description import PolicyDescription
 from ludus.policies.policy import Policy, RecurrentState
@@ -77,9 +77,9 @@ def export_agent(agent: str | Path, target: str | Path) -> Exported:
 
 
 class _PlainCell(nn.Module):
-    """One step of an LSTM or GRU in plain operations: those that train are compiled kernels, which no file can hold."""
+    """One step of an LSTM in plain operations: those that train are compiled kernels, which no file can hold."""
 
-    def __init__(self, cell: Lstm | Gru) -> None:
+    def __init__(self, cell: Lstm) -> None:
         super().__init__()
         self.cell, self.output_size = cell, cell.output_size
 
@@ -91,18 +91,11 @@ class _PlainCell(nn.Module):
         """Advance by one frame; see `Lstm.step`."""
         keep = (~episode_starts).unsqueeze(-1).to(inputs.dtype)
         hidden, size, projected = memory["hidden"] * keep, self.cell.size, self.cell.project(inputs)
-        recurrent = hidden @ self.cell.hidden_weight.t()
-        if isinstance(self.cell, Lstm):
-            gates = projected + recurrent
-            input_gate, forget_gate, output_gate = torch.sigmoid(gates[:, : 3 * size]).chunk(3, dim=1)
-            state = forget_gate * (memory["cell"] * keep) + input_gate * torch.tanh(gates[:, 3 * size :])
-            hidden = output_gate * torch.tanh(state)
-            return hidden, {"hidden": hidden, "cell": state}
-        recurrent = recurrent + self.cell.hidden_bias
-        reset, update = torch.sigmoid(projected[:, : 2 * size] + recurrent[:, : 2 * size]).chunk(2, dim=1)
-        candidate = torch.tanh(projected[:, 2 * size :] + reset * recurrent[:, 2 * size :])
-        hidden = candidate + update * (hidden - candidate)
-        return hidden, {"hidden": hidden}
+        gates = projected + hidden @ self.cell.hidden_weight.t()
+        input_gate, forget_gate, output_gate = torch.sigmoid(gates[:, : 3 * size]).chunk(3, dim=1)
+        state = forget_gate * (memory["cell"] * keep) + input_gate * torch.tanh(gates[:, 3 * size :])
+        hidden = output_gate * torch.tanh(state)
+        return hidden, {"hidden": hidden, "cell": state}
 
 
 class _StepModule(nn.Module):
@@ -110,9 +103,9 @@ class _StepModule(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
-        policy.critic_recurrent = None
-        if policy.recurrent is not None:
-            policy.register_module("recurrent", _PlainCell(policy.recurrent))
+        policy.memory.critic_recurrent = None
+        if policy.memory.recurrent is not None:
+            policy.memory.register_module("recurrent", _PlainCell(policy.memory.recurrent))
         self.policy = policy
         self.observations, self.memory = tuple(policy.spec.observation_space), tuple(policy.initial(1))
         self._action_dtype = action_dtypes(policy.spec.action_space)[0]

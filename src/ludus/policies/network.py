@@ -18,10 +18,12 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from ludus.core.errors import NetworkError
+from ludus.core.errors import ConfigError, NetworkError
 from ludus.core.text import blame, plain_text
 from ludus.envs.base import EnvSpec
 from ludus.nn.recurrent import RecurrentState, reset_recurrent_state
+from ludus.policies.config import PolicyConfig
+from ludus.policies.description import PolicyDescription
 from ludus.policies.user_module import find_network, place_of
 
 _TRIED_ROWS, _TRIED_STEPS = 3, 4
@@ -227,6 +229,14 @@ class UserNetwork(nn.Module):
                     "unroll", f"differs from steps of forward by {apart:.3g}; it must reset rows at episode_starts too"
                 )
 
+    def check_logits(self, spec: EnvSpec, expected: int) -> None:
+        """Raise NetworkError unless it returns as many parameters of actions as expected."""
+        if self.output_size != expected:
+            raise NetworkError(
+                f"{self} returns {self.output_size} logits, but the actions of {spec.id}, {spec.action_space}, have "
+                f"{expected} parameters; return as many"
+            )
+
     def _method(self, name: str) -> Callable[..., Any]:
         method: Callable[..., Any] = getattr(self.module, name)
         return method
@@ -245,6 +255,29 @@ class UserNetwork(nn.Module):
     def _error(self, method: str, fault: str) -> NetworkError:
         place = place_of(self._class, method)
         return NetworkError(plain_text(f"network {self.name!r}: {method} ({place}) {fault}; fix it and try again"))
+
+
+def make_network(spec: EnvSpec, config: PolicyConfig, seen: spaces.Dict, device: torch.device) -> UserNetwork:
+    """Make the network that `policy.module` names; raise ConfigError if other parts of the policy do not fit it."""
+    # Only what an agent file holds, so that a loaded agent builds the same network.
+    known = PolicyDescription.of(spec, config).spec()
+    name = config.module or ""
+    try:
+        tried_on = torch.device("cpu") if device.type == "meta" else device
+        network = UserNetwork(name, config.module_kwargs, known, seen, tried_on)
+    except NetworkError:
+        if device.type != "meta" or not torch.cuda.is_available():
+            raise
+        # A policy without memory only counts parameters; the network may be one that runs on a GPU alone.
+        network = UserNetwork(name, config.module_kwargs, known, seen, torch.device("cuda"))
+    beside = [part for part in ("strategy", "recurrent") if getattr(config, part) is not None]
+    beside += ["state_dependent_exploration"] if config.state_dependent_exploration else []
+    if network.gives_actions and beside:
+        raise ConfigError(
+            f"{network} returns (logits, values), so policy.{beside[0]} has no features to work on; leave that "
+            "out, or return features"
+        )
+    return network
 
 
 def network_shapes(name: str, arguments: Mapping[str, Any], spec: EnvSpec) -> dict[str, torch.Size]:

@@ -12,7 +12,7 @@ from ludus.core.state import check_tensors
 from ludus.nn.distributions import VARIANCE_FLOOR, GaussianHead, StateDependentGaussianHead
 from ludus.nn.mlp import Activation, Mlp, activation_function, film_parts, modulate
 from ludus.nn.normalizer import Normalizer
-from ludus.nn.recurrent import Gru, Lstm
+from ludus.nn.recurrent import Lstm
 from ludus.policies.grouping import Grouping, StackedMatrix, make_grouping
 from ludus.policies.policy import Entries, Policy, RecurrentState, Step, part_of
 
@@ -154,32 +154,6 @@ class StackedLstm(nn.Module):
         return hidden, {"hidden": hidden, "cell": cell}
 
 
-class StackedGru(nn.Module):
-    """Stacked step of `Gru`."""
-
-    def __init__(self, cell: Gru, grouping: Grouping) -> None:
-        super().__init__()
-        self._grouping, self._tanh = grouping, _activation("tanh", grouping.device)
-        self._project = StackedMatrix(grouping, cell.input_weight.shape[1], 3 * cell.size, bias=True)
-        self._recur = StackedMatrix(grouping, cell.size, 3 * cell.size, bias=True)
-
-    def load(self, slot: int, tensors: Mapping[str, Tensor]) -> None:
-        """See `Twin`."""
-        self._project.load(slot, {"weight": tensors["input_weight"], "bias": tensors["bias"]})
-        self._recur.load(slot, {"weight": tensors["hidden_weight"], "bias": tensors["hidden_bias"]})
-
-    def step(self, inputs: Tensor, memory: RecurrentState, episode_starts: Tensor) -> tuple[Tensor, RecurrentState]:
-        """See `Gru.step`."""
-        grouping, size = self._grouping, memory["hidden"].shape[1]
-        hidden = memory["hidden"].masked_fill(episode_starts.unsqueeze(1), 0.0)
-        projected = grouping.leave(self._project(grouping.enter(inputs)))
-        recurrent = grouping.leave(self._recur(grouping.enter(hidden)))
-        reset, update = (projected + recurrent)[:, : 2 * size].sigmoid().chunk(2, dim=1)
-        candidate = self._tanh(torch.addcmul(projected[:, 2 * size :], reset, recurrent[:, 2 * size :]))
-        hidden = torch.lerp(candidate.to(hidden.dtype), hidden, update.to(hidden.dtype))
-        return hidden, {"hidden": hidden}
-
-
 class StackedGaussianHead(GaussianHead):
     """Stacked `GaussianHead`."""
 
@@ -239,7 +213,6 @@ _TWINS: dict[type[nn.Module], Callable[[Any, Grouping], nn.Module]] = {
     Mlp: StackedMlp,
     Normalizer: StackedNormalizer,
     Lstm: StackedLstm,
-    Gru: StackedGru,
     GaussianHead: StackedGaussianHead,
     StateDependentGaussianHead: StackedStateDependentGaussianHead,
 }
@@ -266,7 +239,7 @@ class StackedPolicy:
             self._network = Policy(policy.spec, policy.config, policy.device)
         self._network.returns = None  # a snapshot plays, it does not learn
         if not values:
-            self._network.critic_recurrent = self._network.critic_film = None
+            self._network.memory.critic_recurrent = self._network.critic_film = None
             self._template = {n: t for n, t in self._template.items() if not n.startswith("critic_recurrent.")}
             for name in ("critic", "value_head"):
                 self._network.add_module(name, _Zeros())

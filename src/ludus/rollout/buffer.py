@@ -1,7 +1,7 @@
 """The rollout buffer: everything of one rollout, preallocated on the device."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -30,11 +30,8 @@ class Minibatch:
     episode_starts: Tensor
     actions: Tensor
     targets: Targets
-    bots: Tensor | None = None
-    opponent_actions: Tensor | None = None
-    rows: Tensor | None = None  # `(segments,)` int64, the buffer's row of each; None where no loss asks for it
+    labels: dict[str, Tensor] = field(default_factory=dict)  # see `RolloutBuffer.labels`
     memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
-    demonstrations: Tensor | None = None  # what a demonstrator would have done
 
     @property
     def forgets(self) -> Tensor:
@@ -52,9 +49,7 @@ class Frame(NamedTuple):
     values: Tensor
     dones: Tensor
     bootstraps: Tensor
-    bots: Tensor | None
-    opponent_actions: Tensor | None
-    demonstrations: Tensor | None
+    labels: dict[str, Tensor]
 
 
 class RolloutBuffer:
@@ -72,11 +67,10 @@ class RolloutBuffer:
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
         last_values: `(rows,)`, values of the observations after the last step.
         log_probs, values, advantages, returns: `(steps, rows)`.
-        bots: `(steps, rows)` int64, the bot that was played against (`EnvSpec.bots`), -1 for none; None for a policy
-            without opponent classification and contrastive loss.
-        opponent_actions: `(steps, rows, *action_shape)`, what the opponent did in the same step; -1 or NaN where that
-            is unknown. None for a policy that does not predict it.
-        demonstrations: `(steps, rows, *action_shape)`, what a demonstrator would have done; None if there is none.
+        labels: What losses beside that of the policy learn from, where the policy or the algorithm has such a loss.
+            `bots`: `(steps, rows)` int64, the bot that was played against (`EnvSpec.bots`), -1 for none.
+            `opponent_actions`: `(steps, rows, *action_shape)`, what the opponent did in the same step; -1 or NaN where
+            that is unknown. `demonstrations`: likewise, what a demonstrator would have done.
         frames: The same, step by step.
     """
 
@@ -120,54 +114,27 @@ class RolloutBuffer:
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
-        self.bots: Tensor | None = None
-        if policy.recognition is not None or policy.contrast is not None:
-            self.bots = torch.full((steps, rows), -1, dtype=torch.int64, device=device)
-        self.opponent_actions: Tensor | None = None
-        if policy.action_prediction is not None:
+        self.labels: dict[str, Tensor] = {}
+        asked = {loss.label for loss in policy.auxiliary_losses.values()}
+        if "bots" in asked:
+            self.labels["bots"] = torch.full((steps, rows), -1, dtype=torch.int64, device=device)
+        if "opponent_actions" in asked:
             dtype = action_dtypes(policy.spec.action_space)[0]
             unknown = float("nan") if dtype.is_floating_point else -1
-            self.opponent_actions = torch.full(self.actions.shape, unknown, dtype=dtype, device=device)
-        self.demonstrations = torch.zeros_like(self.actions) if has_demonstrations else None
-        self._knows_rows = policy.contrast is not None
-        labels = (self.bots, self.opponent_actions, self.demonstrations)
-        others = ([None] * steps if tensor is None else tensor for tensor in labels)
-        views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
-        self.frames = [Frame(_at(t, self.observations), _at(t, self._stored), *step) for t, step in enumerate(views)]
+            self.labels["opponent_actions"] = torch.full(self.actions.shape, unknown, dtype=dtype, device=device)
+        if has_demonstrations:
+            self.labels["demonstrations"] = torch.zeros_like(self.actions)
+        views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, strict=True)
+        self.frames = [
+            Frame(_at(t, self.observations), _at(t, self._stored), *step, _at(t, self.labels))
+            for t, step in enumerate(views)
+        ]
         self._offsets = torch.arange(self.sequence_length, device=device).unsqueeze(1) * rows
-        self._has_sets = has_sets
-
-    def make_another(self, policy: Policy) -> "RolloutBuffer":
-        """Allocate another buffer of the same form; `policy` is the one that this one was made for."""
-        has_demonstrations = self.demonstrations is not None
-        return RolloutBuffer(
-            policy, self.steps, self.rows, self.sequence_length,
-            has_sets=self._has_sets, has_demonstrations=has_demonstrations,
-        )  # fmt: skip
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return everything of the rollout by name, without copying it."""
-        found = {f"observations.{name}": tensor for name, tensor in self.observations.items()}
-        found |= {f"memory.{name}": tensor for name, tensor in self.memory.items()}
-        found |= {"actions": self.actions, "episode_starts": self.episode_starts, "dones": self.dones}
-        found |= {"memory_starts": self.memory_starts} if self._has_sets else {}
-        names = ("rewards", "bootstraps", "log_probs", "values", "advantages", "returns")
-        found |= dict(zip(names, self._floats, strict=True))
-        found["last_values"] = self.last_values
-        labels = {"bots": self.bots, "opponent_actions": self.opponent_actions, "demonstrations": self.demonstrations}
-        return found | {name: tensor for name, tensor in labels.items() if tensor is not None}
-
-    def copy_(self, other: "RolloutBuffer") -> None:
-        """Take the content of another buffer of the same form, in place."""
-        given = other.tensors()
-        for name, tensor in self.tensors().items():
-            tensor.copy_(given[name])
 
     def recorded_bytes(self) -> int:
         """Return the bytes of what is recorded per step and row, without the memories."""
         recorded = (self.actions, self.episode_starts, self.dones, self._floats, *self.observations.values())
-        labels = (self.bots, self.opponent_actions, self.demonstrations)
-        return sum(tensor.nbytes for tensor in (*recorded, *labels) if tensor is not None)
+        return sum(tensor.nbytes for tensor in (*recorded, *self.labels.values()))
 
     @property
     def segments(self) -> int:
@@ -202,11 +169,8 @@ class RolloutBuffer:
             episode_starts=self.episode_starts.flatten()[frames],
             actions=self.actions.flatten(0, 1)[frames],
             targets=Targets(*learned),
-            bots=None if self.bots is None else self.bots.flatten()[frames],
+            labels={name: tensor.flatten(0, 1)[frames] for name, tensor in self.labels.items()},
             memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
-            opponent_actions=None if self.opponent_actions is None else self.opponent_actions.flatten(0, 1)[frames],
-            rows=segments.remainder(self.rows) if self._knows_rows else None,
-            demonstrations=None if self.demonstrations is None else self.demonstrations.flatten(0, 1)[frames],
         )
 
 

@@ -1,23 +1,23 @@
 """The collector: plays all games with the policy and fills the rollout buffer."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.core.state import check_tensors, clone_tensors
 from ludus.core.stopwatch import Marks, Stopwatch
-from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
+from ludus.envs.base import BatchedEnv, Observations, StepResult, action_dtypes
 from ludus.policies.policy import Policy, RecurrentState, memory_ranges, part_of, with_prefix
 from ludus.rollout.advantages import compute_gae
 from ludus.rollout.buffer import Frame, RolloutBuffer
 from ludus.rollout.cuda_graphs import record
 from ludus.rollout.episodes import EpisodeStatistics
+from ludus.rollout.hooks import Demonstrations, EpisodeStagger, make_hooks
 from ludus.rollout.inference import InferenceBackend, make_inference
-from ludus.rollout.learner_batch import LearnerBatch, NamedOpponents, Opponents, RecordableOpponents, SetOpponents
+from ludus.rollout.learner_batch import LearnerBatch, Opponents, RecordableOpponents, SetOpponents
 from ludus.rollout.rewards import RewardFunction, RolloutReward, StepRewards, reward_event
 
 
@@ -89,14 +89,12 @@ class Collector:
         self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
         self._reward.begin(config.n_steps, self.rows)
         self._opponents = opponents
-        self._classified_opponents = classified_opponents(policy, env.spec, opponents)
         self.stopwatch = Stopwatch(policy.device)
         self._inference = inference or make_inference(policy, self.rows.count, cuda_graphs=config.cuda_graphs)
         shape = (env.num_envs, env.spec.seats, *policy.head.action_shape)
         self._actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0], device=env.device)
-        self._demonstrator = None if demonstrator is None else env.bots((demonstrator,))
-        self._demonstrations = torch.zeros_like(self._actions)
-        self._demonstrated = torch.zeros(shape[:2], dtype=torch.int32, device=env.device)  # seats: all of them
+        shown = None if demonstrator is None else Demonstrations(env, self.rows, demonstrator, self._actions)
+        self._hooks = make_hooks(env, policy, self.rows, opponents, self.buffer.labels, shown)
         self._observations = env.reset()
         self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
         self._memory_starts = self._episode_starts
@@ -112,17 +110,7 @@ class Collector:
         self._end_graph: torch.cuda.CUDAGraph | None = None
         self._ended_with: object | None = None
         self.explained_variance = torch.zeros((), device=policy.device)
-        # Steps after which the running episode is cut off, 0 for not at all; and after which the last one is.
-        self._cuts = self._spread_cuts() if stagger_episodes else None
-        self._cuts_left = 0 if self._cuts is None else int(self._cuts.max())
-
-    def _spread_cuts(self) -> Tensor:
-        games, limit = self.env.num_envs, self.env.spec.step_limit
-        if limit is None:
-            raise ConfigError(
-                f"stagger_episodes is true, but episodes of {self.env.spec.id} have no step limit; set it to false"
-            )
-        return torch.arange(games, device=self.env.device) * limit // games
+        self._stagger = EpisodeStagger(env) if stagger_episodes else None
 
     def collect(self, generator: torch.Generator) -> None:
         """Fill the buffer with one rollout and compute its advantages."""
@@ -137,11 +125,6 @@ class Collector:
             self._play(noise, generator)
         self._end()
         self.stopwatch.lap("other")
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the next rollout only replays a CUDA graph, which takes the host next to no time."""
-        return self._graph is not None and self._was_played_with(self._recording_key())
 
     def _was_played_with(self, key: "_RecordingKey | None") -> bool:
         return key is not None and self._played_with is not None and key.equals(self._played_with)
@@ -180,9 +163,9 @@ class Collector:
     def _recording_key(self) -> "_RecordingKey | None":
         """Return what a recording of a rollout would depend on; None where there can be none."""
         allowed = self.config.cuda_graphs and self.policy.device.type == "cuda" and self.policy.allows_cuda_graphs
-        if not allowed or self.policy.head.hold_noise or self._cuts_left > 0 or not self._reward.can_be_recorded:
+        if not allowed or self.policy.head.hold_noise or not self._reward.can_be_recorded:
             return None
-        if self._demonstrator is not None:
+        if (self._stagger is not None and self._stagger.left > 0) or not all(h.can_be_recorded for h in self._hooks):
             return None
         games = self.env.recording_key()
         opponents: object | None = () if self._opponents is None else None
@@ -195,9 +178,8 @@ class Collector:
             frame.observations[name].copy_(self.rows.take(tensor))
         if self._sets is not None:
             self.buffer.memory_starts[t].copy_(self._memory_starts)
-        if self._demonstrator is not None and frame.demonstrations is not None:
-            self._demonstrator.act(self._demonstrated, self._demonstrations)
-            frame.demonstrations.copy_(self.rows.take(self._demonstrations))
+        for hook in self._hooks:
+            hook.before_actions(frame)
         step = self._inference.step(frame.inputs, self._memory, self._memory_starts, noise)
         self._memory = step.memory
         frame.actions.copy_(step.actions)
@@ -208,44 +190,23 @@ class Collector:
             self._opponents.act(self._observations, self._actions)
             self.stopwatch.lap("opponents")
         self.rows.put(self.policy.clip_actions(step.actions), self._actions)
-        if frame.opponent_actions is not None and self.rows.has_opponents:
-            frame.opponent_actions.copy_(self.rows.take_opponents(self._actions))
+        for hook in self._hooks:
+            hook.before_step(frame, self._actions)
         result = self.env.step(self._actions)
-        if self._cuts is not None and self._cuts_left > 0:
-            result = self._cut_off(self._cuts, result)
+        result = result if self._stagger is None else self._stagger.cut_off(result)
         self.stopwatch.lap("simulation")
         self._reward.record(t, result)
         frame.dones.copy_(self.rows.take_games(result.ended))
         self._bootstrap(frame, result)
         self._memory_starts = frame.dones
-        # Those of this step: the next may be drawn below.
-        if frame.bots is not None and self._classified_opponents is not None:
-            frame.bots.copy_(self.rows.take_games(self._classified_opponents.bots_met()))
+        for hook in self._hooks:
+            hook.after_step(frame)
         if self._opponents is not None:
             self._opponents.after_step(result)
             if self._sets is not None:
                 self._memory_starts = self.rows.take_games(self._sets.set_starts(result.ended))
         self._observations = result.observations
         self.stopwatch.lap("other")
-
-    def _cut_off(self, cuts: Tensor, result: StepResult) -> StepResult:
-        """Restart the games whose first episode is due to be cut off; return the step as if they had been truncated."""
-        self._cuts_left -= 1
-        due = (cuts == 1) & ~result.ended
-        cuts.sub_(1).masked_fill_(result.ended, 0).clamp_(min=0)
-        if due.device.type == "cpu" and not due.any():  # asking a CUDA device would wait for it
-            return result
-        final = {
-            name: torch.where(due.view(-1, *(1 for _ in tensor.shape[1:])), result.observations[name], tensor)
-            for name, tensor in result.final_observations.items()
-        }
-        return replace(
-            result,
-            observations=self.env.reset(due),
-            truncated=result.truncated | due,
-            final_observations=final,
-            any_truncated=True,  # or perhaps none on a CUDA device: then values are computed for nothing
-        )
 
     def _bootstrap(self, frame: Frame, result: StepResult) -> None:
         """Store the values of final observations where episodes were cut off.
@@ -303,7 +264,7 @@ class Collector:
         """Return copies of what the next rollout needs beside the games' own snapshot."""
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
         fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
-        fixed |= {} if self._cuts is None else {"cuts": self._cuts}
+        fixed |= {} if self._stagger is None else {"cuts": self._stagger.cuts}
         return clone_tensors(fixed | with_prefix("memory", self._memory))
 
     def load_state(
@@ -312,7 +273,7 @@ class Collector:
         """Restore the state returned by `state()` with the games' observations; raise StateError if it does not fit."""
         own = self.state()
         ranges = memory_ranges(own) | {"rows": (0, self.env.num_envs * self.env.spec.seats - 1)}
-        if self._cuts is not None:
+        if self._stagger is not None:
             ranges["cuts"] = (0, self.env.spec.step_limit or 0)
         check_tensors(state, own, "the collector", ranges=ranges, advice="use the same policy config, games and seats")
         device = self.policy.device
@@ -321,9 +282,8 @@ class Collector:
             self._memory_starts = state["memory_starts"].to(device, copy=True)
         self._episodes.running.copy_(state["running"])
         self.rows.index.copy_(state["rows"])
-        if self._cuts is not None:
-            self._cuts.copy_(state["cuts"])
-            self._cuts_left = int(self._cuts.max())
+        if self._stagger is not None:
+            self._stagger.load(state["cuts"])
         self._memory = {name: tensor.to(device, copy=True) for name, tensor in part_of(state, "memory").items()}
         self._observations = observations
         self._graph = self._played_with = self._end_graph = self._ended_with = None
@@ -342,22 +302,3 @@ class _RecordingKey(NamedTuple):
     def equals(self, other: "_RecordingKey") -> bool:
         """Whether the games are the very same, and the opponents equal."""
         return self.games is other.games and self.opponents == other.opponents
-
-
-def classified_opponents(policy: Policy, spec: EnvSpec, opponents: Opponents | None) -> NamedOpponents | None:
-    """Return the opponents whose bots a policy learns from, None if it does not; ConfigError if it cannot classify."""
-    if policy.recognition is None or policy.config.strategy is None:
-        return opponents if policy.contrast is not None and isinstance(opponents, NamedOpponents) else None
-    asked = f"policy.strategy.classify is {policy.config.strategy.classify:g}"
-    if not isinstance(opponents, NamedOpponents):
-        raise ConfigError(
-            f"{asked}, but there are no opponents to classify; set it to 0, or name bots of {spec.id} under "
-            f"opponents: {', '.join(spec.bots)}"
-        )
-    last = policy.recognition[-1]
-    if isinstance(last, nn.Linear) and last.out_features != len(spec.bots):
-        raise ConfigError(
-            f"{asked}, and the policy knows {last.out_features} bots, but {spec.id} has {len(spec.bots)} now: "
-            f"{', '.join(spec.bots) or 'none'}; use settings of the world that leave its bots as they are"
-        )
-    return opponents

@@ -200,7 +200,9 @@ def _about(agent: str, loaded: Agent, players: Sequence[SharedPlayer]) -> list[J
     if is_agent(agent) and not Path(agent).exists():
         rows.append(("Strength", describe_agent(agent).result))
     size = sum(parameter.numel() for parameter in loaded.policy.parameters())
-    rows.append(("Network", f"{size:,} parameters{', with a strategy encoder' if loaded.policy.strategy else ''}"))
+    rows.append(
+        ("Network", f"{size:,} parameters{', with a strategy encoder' if loaded.policy.memory.strategy else ''}")
+    )
     rows += [(f"Weights of {player.name}", said) for player in players if (said := _losses(player.description))]
     rows.append(("Made", f"by Ludus {__version__} on {time.strftime('%Y-%m-%d', time.gmtime())}"))
     return [list(row) for row in rows]

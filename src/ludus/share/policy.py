@@ -21,7 +21,7 @@ from ludus.envs.base import OPPONENT_IDENTITY
 from ludus.nn.distributions import GaussianHead, SquashedHead, StateDependentGaussianHead
 from ludus.nn.mlp import Film, Mlp
 from ludus.nn.normalizer import Normalizer
-from ludus.nn.recurrent import Gru, Lstm
+from ludus.nn.recurrent import Lstm
 from ludus.nn.strategy import StreamingEncoder
 from ludus.nn.transformer import ROTARY_PERIOD, TransformerLayer
 from ludus.policies.policy import Policy
@@ -34,7 +34,7 @@ _MAX_SLOTS = 512  # of a ring, as in `policy.cpp`
 _LAYER_NORM_EPSILON = 1e-5  # as in `policy.cpp`
 _ACTIVATIONS = ("tanh", "relu", "elu", "gelu", "silu")  # as in `policy.cpp`
 _SUPPORTED = (
-    "MLPs, LSTM and GRU memories and the streaming strategy encoder over vector observations, with MultiBinary, "
+    "MLPs, LSTMs and the strategy encoder over vector observations, with MultiBinary, "
     "Discrete, MultiDiscrete or Box actions of PPO"
 )
 
@@ -50,13 +50,11 @@ class _Op(IntEnum):
     COPY = auto()
     SCALE = auto()
     LSTM = auto()
-    GRU = auto()
     ATTEND = auto()
     POOL = auto()
     ADVANCE = auto()
     FILM = auto()
     SOFTMAX = auto()
-    SPREAD = auto()
     MIRROR = auto()
 
 
@@ -80,8 +78,6 @@ def check_supported(policy: Policy) -> None:
         fault = f"the actions of {policy.spec.id} have a mask, kinds or places"
     elif isinstance(policy.head, SquashedHead | StateDependentGaussianHead):
         fault = "its continuous actions are squashed (SAC, TD3) or explore by state (gSDE)"
-    elif config.strategy is not None and config.strategy.kind != "streaming":
-        fault = "its strategy encoder re-encodes a window at every step; train with policy.strategy.kind: streaming"
     elif config.strategy is not None and max(config.strategy.look_back) >= _MAX_SLOTS:
         fault = f"its strategy encoder looks back {max(config.strategy.look_back)} frames in a layer"
     if fault:
@@ -129,12 +125,12 @@ class _Packer:
         policy = self._policy
         flat, seen = self._observe()
         features, latent = seen, None
-        if isinstance(policy.strategy, StreamingEncoder):
+        if policy.memory.strategy is not None:
             assert policy.config.strategy is not None  # noqa: S101 - for the type checker
-            latent = self._encode(policy.strategy, flat[policy.config.strategy.entry])
+            latent = self._encode(policy.memory.strategy, flat[policy.config.strategy.entry])
             features = self._join([seen, latent])
-        if policy.recurrent is not None:
-            features = self._remember(policy.recurrent, features, seen.size)
+        if policy.memory.recurrent is not None:
+            features = self._remember(policy.memory.recurrent, features)
         actor = self._mlp(policy.actor, features, self._film(policy.actor_film, latent))
         parameters = self._linear(actor, policy.head.linear.weight, policy.head.linear.bias, exact=True)
         if policy.canonical is not None:
@@ -201,7 +197,7 @@ class _Packer:
 
     def _encode(self, encoder: StreamingEncoder, entry: "_Place") -> "_Place":
         """Encode the newest frame; see `StreamingEncoder.step`."""
-        config, columns = encoder.config, self._policy.strategy_columns
+        config, columns = encoder.config, self._policy.memory.columns
         inputs = self._join([entry.part(start, stop) for start, stop in _ranges(columns)])
         counter = self._remembered(3)
         frames = self._linear(inputs, encoder.embedding.weight, encoder.embedding.bias)
@@ -223,11 +219,7 @@ class _Packer:
         self._emit(_Op.ADVANCE, counter, inputs.operand, len(events), self._put(events))
         refined = self._linear(pooled, encoder.refine.weight, encoder.refine.bias)
         self._emit(_Op.ACTIVATE, refined.operand, refined.size, _ACTIVATIONS.index("gelu"))
-        latent = self._linear(refined, encoder.latent.weight, encoder.latent.bias)
-        if config.variational:
-            spread = latent.part(config.latent, 2 * config.latent)
-            self._emit(_Op.SPREAD, spread.operand, spread.size)
-        return latent
+        return self._linear(refined, encoder.latent.weight, encoder.latent.bias)
 
     def _layer(self, layer: TransformerLayer, frames: "_Place", slots: int, counter: int) -> None:
         """Add what a transformer layer makes of the newest frame to it."""
@@ -245,46 +237,38 @@ class _Packer:
 
     def _rotary(self) -> tuple[int, int]:
         """Return the turns of each pair of features, and the cosines of all steps of a turn."""
-        assert isinstance(self._policy.strategy, StreamingEncoder)  # noqa: S101 - for the type checker
-        rotary = self._policy.strategy.rotary
+        assert self._policy.memory.strategy is not None  # noqa: S101 - for the type checker
+        rotary = self._policy.memory.strategy.rotary
         if self._cosines < 0:
             angles = torch.arange(ROTARY_PERIOD, dtype=torch.float64) * (2.0 * torch.pi / ROTARY_PERIOD)
             self._turns, self._cosines = self._put(rotary.turns.to(torch.int32)), self._put(angles.cos())
         return self._turns, self._cosines
 
-    def _remember(self, cell: Lstm | Gru, features: "_Place", seen: int) -> "_Place":
-        """Advance the memory of the actor; see `Policy._beside` for what comes with it."""
+    def _remember(self, cell: Lstm, features: "_Place") -> "_Place":
+        """Advance the memory of the actor; see `Memory` for what comes with it."""
         config = self._policy.config.recurrent
         assert config is not None  # noqa: S101 - for the type checker
         hidden = self._remembered(cell.size)
         remembered = _Place(hidden, cell.size)
         projected = self._linear(features, cell.input_weight, cell.bias)
-        if isinstance(cell, Lstm):
-            self._linear(remembered, cell.hidden_weight, None, into=projected)
-            self._emit(_Op.LSTM, projected.operand, hidden, self._remembered(cell.size), cell.size)
-        else:
-            recurrent = self._linear(remembered, cell.hidden_weight, cell.hidden_bias)
-            self._emit(_Op.GRU, projected.operand, recurrent.operand, hidden, cell.size)
+        self._linear(remembered, cell.hidden_weight, None, into=projected)
+        self._emit(_Op.LSTM, projected.operand, hidden, self._remembered(cell.size), cell.size)
         if not config.skip:
             return remembered
         joined = self._join([remembered, features], copy=True)
         if config.memory_feature_scale != 1.0:
-            factor, strategy = _bits(config.memory_feature_scale), self._policy.config.strategy
-            self._emit(_Op.SCALE, joined.operand, cell.size, factor)
-            if features.size > seen and (strategy is None or strategy.condition != "film"):
-                latent = joined.part(cell.size + seen, joined.size)
-                self._emit(_Op.SCALE, latent.operand, latent.size, factor)
+            self._emit(_Op.SCALE, joined.operand, cell.size, _bits(config.memory_feature_scale))
         return joined
 
     def _classify(self, latent: "_Place | None") -> JSON:
         """Return where the probabilities of the opponent's classes are; None where it is not classified."""
-        head, strategy = self._policy.recognition, self._policy.config.strategy
-        if head is None or latent is None or strategy is None:
+        classifier = self._policy.auxiliary_losses.get("recognition")
+        if classifier is None or latent is None:
             return None
-        hidden, last = head
+        hidden, last = classifier.head
         assert isinstance(hidden, Mlp)  # noqa: S101 - for the type checker
         assert isinstance(last, nn.Linear)  # noqa: S101 - for the type checker
-        logits = self._linear(self._mlp(hidden, latent.part(0, strategy.latent), None), last.weight, last.bias)
+        logits = self._linear(self._mlp(hidden, latent, None), last.weight, last.bias)
         self._emit(_Op.SOFTMAX, logits.operand, logits.size)
         return {"classes": list(map(page_text, self._policy.spec.bots)), "probabilities": logits.word}
 
@@ -407,7 +391,7 @@ def _ranges(columns: Sequence[int]) -> list[tuple[int, int]]:
 
 def with_matrices(policy: Policy, matrices: Format) -> Mapping[str, Tensor]:
     """Return the state of a policy whose matrices have the precision that a format leaves them."""
-    exact = ("parameter.head.", "parameter.value_head.", "parameter.strategy.pooling_score.")
+    exact = ("parameter.head.", "parameter.value_head.", "parameter.memory.strategy.pooling_score.")
     return {
         name: reduced(tensor, matrices)
         if name.startswith("parameter.") and tensor.dim() == 2 and not name.startswith(exact)

@@ -205,12 +205,11 @@ class Components:
         """
         expected = {*self.learner.groups, "trace"} | ({"games"} if self.env.spec.snapshots else set())
         expected |= {"opponents"} if self.opponents is not None else set()
-        optional = {*self.learner.optional_groups}
-        check_names(state.tensors.keys() - optional, expected - optional, "the run's state")
+        check_names(state.tensors.keys(), expected, "the run's state")
         if self.opponents is not None:
             self.opponents.load_state(state.tensors["opponents"])
         self.trace.load_state(state.tensors["trace"])
-        groups = {name: state.tensors[name] for name in self.learner.groups if name in state.tensors}
+        groups = {name: state.tensors[name] for name in self.learner.groups}
         if self.env.spec.snapshots:
             self.learner.load_state(groups, state.learner, self.env.restore(state.tensors["games"]))
             return

@@ -51,7 +51,7 @@ class StrategyLog:
 
     def look(self, counters: Counters) -> list[dict[str, Cell]]:
         """Return the row of the last rollout if one is due after it, and nothing otherwise; wait for the device."""
-        if self._components.policy.strategy is None or (counters.iterations - 1) % self._every:
+        if self._components.policy.memory.strategy is None or (counters.iterations - 1) % self._every:
             return []
         sample, entropy = self._take()
         means = mean_latents(sample)
@@ -107,7 +107,7 @@ class StrategyLog:
         """
         means = StrategyState.read(state, "course.strategy").means
         strategy = self._components.policy.config.strategy
-        size = 0 if strategy is None else strategy.output_size
+        size = 0 if strategy is None else strategy.latent
         for name, mean in means.items():
             if len(mean) != size:
                 raise StateError(

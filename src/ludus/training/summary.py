@@ -60,8 +60,8 @@ def _where(run: ResolvedRun) -> str:
 def _policy(config: TrainConfig) -> str:
     policy = config.policy
     parts = [f"network {policy.module}"] if policy.module is not None else []
-    parts += [f"{policy.strategy.kind} strategy encoder"] if policy.strategy is not None else []
-    parts += [f"{policy.recurrent.kind} of {policy.recurrent.size}"] if policy.recurrent is not None else []
+    parts += ["strategy encoder"] if policy.strategy is not None else []
+    parts += [f"LSTM of {policy.recurrent.size}"] if policy.recurrent is not None else []
     actor, critic = ("x".join(map(str, sizes)) or "no layers" for sizes in (policy.net_arch.pi, policy.net_arch.vf))
     return ", ".join([*parts, f"actor {actor}, critic {critic}"])
 

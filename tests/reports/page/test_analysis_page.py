@@ -26,8 +26,7 @@ def document() -> dict[str, Any]:
     """The analysis of a small agent, with a match against a switching bot and a style of a hostile name."""
     with make_env("duel") as env, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        strategy = MINIMAL | {"variational": 0.1}
-        agent = Agent(Policy(env.spec, PolicyConfig.model_validate({"strategy": strategy})))
+        agent = Agent(Policy(env.spec, PolicyConfig.model_validate({"strategy": MINIMAL})))
     found = analyse(agent, matches=4, best_of=2).as_json()
     shares = np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [0.0, 1.0, 0.0]])
     switching = SwitchingMatch("switcher", 2, np.array([0.0, 0.2, 0.4]), shares, ((0.0, "rock"), (0.2, HOSTILE)))
@@ -54,7 +53,7 @@ def test_the_page_is_drawn_and_answers(browser: Any, document: dict[str, Any], t
     sections = browser.run("[...document.querySelectorAll('section')].map(each => each.id)")
     assert sections == ["verdict", "who", "switches", "sure", "different", "wins"]
     charts = browser.run("[...document.querySelectorAll('[data-chart]')].map(each => each.dataset.chart)")
-    assert {"belief", "confusion", "probe", "switching", "drift", "top", "entropy", "calibration", "deviation",
+    assert {"belief", "confusion", "probe", "switching", "drift", "top", "entropy", "calibration",
             "behaviour", "effects", "shifts", "largest", "ablation", "sets"} <= set(charts)  # fmt: skip
     assert browser.run("document.querySelectorAll('.verdict').length") == len(document["verdict"])
     # Names are text.

@@ -117,9 +117,9 @@ def test_settings_that_change_no_learning_do_not_part_seeds() -> None:
     assert not learn_alike(config, config | {"ppo": {"n_steps": 9, "clip_range": 0.2}})
     # A version that did not know a setting trained as one that has it switched off.
     assert learn_alike(
-        config, config | {"ppo": {"n_steps": 8, "clip_range": 0.2, "symmetry_augmentation": False, "target_kl": None}}
+        config, config | {"ppo": {"n_steps": 8, "clip_range": 0.2, "stagger_episodes": False, "target_kl": None}}
     )
-    assert not learn_alike(config, config | {"ppo": {"n_steps": 8, "clip_range": 0.2, "symmetry_augmentation": True}})
+    assert not learn_alike(config, config | {"ppo": {"n_steps": 8, "clip_range": 0.2, "stagger_episodes": True}})
 
 
 def test_settings_are_grouped_and_differences_marked() -> None:

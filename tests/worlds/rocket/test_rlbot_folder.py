@@ -56,7 +56,7 @@ def save(folder: Path, world: str, settings: dict[str, Any], config: PolicyConfi
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory) -> RlbotFolder:
     place = tmp_path_factory.mktemp("rlbot")
-    config = PolicyConfig(recurrent=RecurrentConfig(kind="gru", size=16))
+    config = PolicyConfig(recurrent=RecurrentConfig(size=16, skip=True))
     return export_rlbot(save(place / "my run!", "rocket", SETTINGS, config), place / "bot")
 
 
@@ -116,7 +116,7 @@ def test_a_damaged_agent_is_found(copied: Path) -> None:
 
 
 def test_another_agent_is_found(copied: Path, tmp_path: Path) -> None:
-    config = PolicyConfig(recurrent=RecurrentConfig(kind="gru", size=8))
+    config = PolicyConfig(recurrent=RecurrentConfig(size=8))
     other = export_rlbot(save(tmp_path / "other", "rocket", SETTINGS, config), tmp_path / "other-bot")
     shutil.copy(other.exported.path, copied / "agent.ludus")
     with pytest.raises(ReplayDivergedError, match="the action is"):

@@ -20,7 +20,6 @@ from ludus.algorithms.algorithm import (
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.algorithms.ppo.loss import Coefficients, normalise_advantages, ppo_loss
-from ludus.algorithms.ppo.symmetry import check_symmetry
 from ludus.core.errors import ConfigError, UnknownNameError, VerificationError
 from ludus.core.schedules import describe_schedule
 from ludus.envs.base import EnvSpec
@@ -52,20 +51,6 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
             opponents=parts.opponents,
         )
 
-    def refused(self, settings: PpoConfig, policy: PolicyConfig) -> list[str]:
-        """Return the parts of a policy whose mirror image is unknown, if experiences are mirrored."""
-        parts = {
-            "policy.recurrent": policy.recurrent,
-            "policy.strategy": policy.strategy,
-            "ppo.imitation": settings.imitation,
-        }
-        if not settings.symmetry_augmentation:
-            return []
-        paths = [path for path, part in parts.items() if part is not None]
-        if not paths and policy.has_memory:
-            paths = [f"a policy.module with a state ({policy.module})"]
-        return [f"{path} with ppo.symmetry_augmentation" for path in paths]
-
     def rollout_steps(self, settings: PpoConfig) -> int:
         """Return the steps of every row in a rollout."""
         return settings.n_steps
@@ -75,9 +60,7 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         return float(settings.n_epochs)
 
     def check(self, settings: PpoConfig, policy: PolicyConfig, spec: EnvSpec, rows: int) -> str:
-        """Describe the minibatches of a rollout; raise ConfigError if they are uneven, or the world has no mirror."""
-        if settings.symmetry_augmentation:
-            check_symmetry(spec, has_memory=policy.has_memory)
+        """Describe the minibatches of a rollout; raise ConfigError if they are uneven."""
         if settings.imitation is not None and settings.imitation.bot not in spec.bots:
             raise UnknownNameError(
                 f"bot of {spec.id} to imitate (ppo.imitation.bot)", settings.imitation.bot, spec.bots
@@ -89,19 +72,16 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
                 f"ppo.n_accumulate is {ppo.n_accumulate}, but a minibatch has {segments} segments; use at most so many"
             )
         parts = f", each in {ppo.n_accumulate} parts" if ppo.n_accumulate > 1 else ""
-        mirrored = " and their mirror images" if ppo.symmetry_augmentation else ""
         return (
-            f"batch: {ppo.n_steps} steps x {rows:,} rows{mirrored} are {ppo.minibatches(rows)} minibatches of "
+            f"batch: {ppo.n_steps} steps x {rows:,} rows are {ppo.minibatches(rows)} minibatches of "
             f"{ppo.batch_size:,}{parts}, learned from {ppo.n_epochs} times"
         )
 
     def summary(self, settings: PpoConfig, rows: int) -> str:
         """Describe rollout, minibatches and learning rate in a line."""
         ppo = settings.sized(rows)
-        mirrored = ", learned from with their mirror images" if ppo.symmetry_augmentation else ""
-        late = ", learned from while the next is collected" if ppo.overlap else ""
         return (
-            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps{mirrored}{late}, "
+            f"rollout {ppo.n_steps} steps x {rows:,} rows = {ppo.n_steps * rows:,} env steps, "
             f"minibatches of {ppo.batch_size:,}, {ppo.n_epochs} epochs, "
             f"learning rate {describe_schedule(ppo.learning_rate)}"
         )
@@ -115,16 +95,7 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         """
         length = min(steps, settings.sequence_length) if policy.has_memory else 1
         shorter = {"n_steps": min(steps // length * length, settings.n_steps), "sequence_length": length}
-        small = settings.model_copy(
-            update=shorter | {"n_epochs": 1, "compile": False, "n_minibatches": None, "overlap": False}
-        )
-        if length < settings.sequence_length and policy.strategy is not None:
-            # Nothing can be predicted further ahead, and no latents compared that are further apart, than a sequence
-            # reaches.
-            farthest = max(length - 1, 1)
-            ahead, gap = (min(n, farthest) for n in (policy.strategy.predict_ahead, policy.strategy.contrast_gap))
-            strategy = policy.strategy.model_copy(update={"predict_ahead": ahead, "contrast_gap": gap})
-            policy = policy.model_copy(update={"strategy": strategy})
+        small = settings.model_copy(update=shorter | {"n_epochs": 1, "compile": False, "n_minibatches": None})
         return small.model_copy(update={"batch_size": small.experiences(rows)}), policy
 
     def fit(self, settings: PpoConfig, policy: PolicyConfig, rows: int) -> PpoConfig:
@@ -138,13 +109,6 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
 
     def share(self, settings: PpoConfig, processes: int) -> PpoConfig:
         """Return the settings with one process's part of a minibatch; raise ConfigError if that is not possible."""
-        if settings.overlap:
-            # Rollouts reduce statistics over the processes, and updates gradients: both at once would have to do so in
-            # the same order everywhere.
-            raise ConfigError(
-                f"ppo.overlap is true, but the run has {processes} processes; set it to false, or start the run "
-                "without torchrun"
-            )
         if settings.n_minibatches is not None:  # the size of a minibatch follows from the rows of a process
             return settings
         if settings.batch_size % processes:
@@ -188,20 +152,15 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         optimiser = tensor_bytes(*learner.updater.optimiser.state().values())
         minibatch = -(-ppo.batch_size // ppo.n_accumulate)  # the part of it that is worked through at once
         activations = dry_run.activation_bytes * minibatch // small_frames
-        is_cuda = policy.device.type == "cuda"
-        copies, finished = 2 if is_cuda else 1, 2 * rollout if ppo.symmetry_augmentation else rollout
-        waiting = finished if ppo.overlap else 0
+        copies = 2 if policy.device.type == "cuda" else 1
         parts = {
             # One for the gradient; a GPU holds both once more, to go back to if it runs out of memory in an update.
             "parameters and optimiser": copies * (parameters + optimiser) + parameters,
             "rollout": rollout,
-            "mirrored rollout": 2 * rollout if ppo.symmetry_augmentation else 0,  # once more, and its image
-            "waiting rollout": waiting,
-            "playing policy": parameters if ppo.overlap and is_cuda else 0,
             "memories": rows * memory,
             "minibatch": activations + rollout * minibatch // frames,
         }
-        return LearnerMemory(parts, parameters + optimiser + rows * memory + waiting)
+        return LearnerMemory(parts, parameters + optimiser + rows * memory)
 
     def seconds_per_env_step(self, settings: PpoConfig, timing: Timing) -> float:
         """Return the time per env step; the copy learns from its rollout once."""

@@ -1,6 +1,7 @@
 """The settings of PPO."""
 
-from typing import Annotated, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,16 +41,14 @@ class PpoConfig(BaseModel):
 
     Attributes:
         n_steps: Steps per row in a rollout.
-        batch_size: Experiences per minibatch. It must divide the rollout: `n_steps * rows`, or twice that with
-            `symmetry_augmentation`, whose mirror images count too.
+        batch_size: Experiences per minibatch. It must divide the rollout: `n_steps * rows`.
         n_minibatches: Minibatches per epoch, instead of `batch_size`, for runs whose phases have different numbers of
             rows; None uses `batch_size`.
         n_accumulate: Parts in which each minibatch is processed; their gradients add up to the same step with less
             memory. Disables the compiled functions for plain MLP policies. Raised automatically when a GPU runs out of
             memory in an update. It may change when a run is resumed: order and content of the minibatches stay exactly
-            the same, and every step is the same up to rounding, so later bytes differ; dropout and a variational latent
-            draw other numbers, batch normalization and `policy.strategy.predict_weighting` average over parts, and
-            `policy.strategy.contrast` compares the sequences of a part.
+            the same, and every step is the same up to rounding, so later bytes differ; dropout draws other numbers,
+            and batch normalization averages over parts.
         n_epochs: Passes over each rollout.
         sequence_length: Steps per training sequence, for policies with memory; it must divide `n_steps` and
             `batch_size`.
@@ -70,14 +69,8 @@ class PpoConfig(BaseModel):
         betas: Betas of Adam.
         imitation: A scripted player to imitate beside PPO; None for none. Disables the compiled functions for plain MLP
             policies.
-        symmetry_augmentation: Whether to learn from the mirror image of every experience too, in worlds with a mirror;
-            env steps count only what was really played.
         stagger_episodes: Whether to cut off the first episodes at times spread over the world's step limit, so that
             rollouts hold all parts of episodes. Without it, games whose episodes are equally long stay in step.
-        overlap: Whether to collect the next rollout while the update learns from the one before, which is then one
-            update older than without. On a CUDA device both go on at once; on a CPU, one after the other, so that runs
-            mean the same on both. Takes the memory of a second rollout, which checkpoints hold too, and on a CUDA
-            device of a second policy. For runs of one process.
         sde_sample_freq: Steps for which state-dependent exploration keeps its noise; None keeps it for a rollout.
         compile: Whether to compile the strategy encoder with `torch.compile`.
         native: Whether to use the compiled functions for plain MLP policies on the CPU.
@@ -85,6 +78,10 @@ class PpoConfig(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "overlap": "learner.md#collecting-while-learning",
+        "symmetry_augmentation": "learner.md#mirrored-experience",
+    }
 
     n_steps: int = Field(default=512, ge=1, le=MAX_STEPS)
     batch_size: int = Field(default=256, ge=2, le=2**31)
@@ -107,9 +104,7 @@ class PpoConfig(BaseModel):
     adam_eps: float = Field(default=1e-5, gt=0.0, le=1.0)
     betas: tuple[_Decay, _Decay] = (0.9, 0.999)
     imitation: ImitationConfig | None = None
-    symmetry_augmentation: bool = False
     stagger_episodes: bool = False
-    overlap: bool = False
     sde_sample_freq: int | None = Field(default=None, ge=1, le=MAX_STEPS)
     compile: bool = False
     native: bool = True
@@ -125,8 +120,8 @@ class PpoConfig(BaseModel):
         return self.sequence_length
 
     def experiences(self, rows: int) -> int:
-        """Return what is learned from in one epoch over a rollout of `rows` rows: its steps, and mirror images."""
-        return self.n_steps * rows * (2 if self.symmetry_augmentation else 1)
+        """Return what is learned from in one epoch over a rollout of `rows` rows."""
+        return self.n_steps * rows
 
     def sized(self, rows: int) -> "PpoConfig":
         """Return the settings with the `batch_size` for a rollout of `rows` rows; raise ConfigError if it is uneven."""
@@ -136,8 +131,8 @@ class PpoConfig(BaseModel):
             return self
         if total % count or total == count:
             raise ConfigError(
-                f"n_minibatches {count} must divide the rollout's {self._rollout(rows)} = {total} experiences into "
-                "equal parts of at least 2; change n_minibatches, n_steps or num_envs"
+                f"n_minibatches {count} must divide the rollout's {self.n_steps} steps x {rows} rows = "
+                f"{total} experiences into equal parts of at least 2; change n_minibatches, n_steps or num_envs"
             )
         return self.model_copy(update={"batch_size": total // count, "n_minibatches": None})
 
@@ -148,10 +143,7 @@ class PpoConfig(BaseModel):
             return self.sized(rows).minibatches(rows)
         if total % self.batch_size:
             raise ConfigError(
-                f"batch_size {self.batch_size} must divide the rollout's {self._rollout(rows)} = "
+                f"batch_size {self.batch_size} must divide the rollout's {self.n_steps} steps x {rows} rows = "
                 f"{total} experiences; change batch_size, n_steps or num_envs"
             )
         return total // self.batch_size
-
-    def _rollout(self, rows: int) -> str:
-        return f"{self.n_steps} steps x {rows} rows{' x 2 (mirrored)' if self.symmetry_augmentation else ''}"

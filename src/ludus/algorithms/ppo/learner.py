@@ -9,8 +9,6 @@ from torch import Tensor
 
 from ludus.algorithms.learner import Gather, Groups, Learner, LearnerCounters, Part
 from ludus.algorithms.ppo.config import PpoConfig
-from ludus.algorithms.ppo.overlap import NOTHING_WAITS, PlayingPolicy, WaitingRollout
-from ludus.algorithms.ppo.symmetry import SymmetryAugmentation, check_symmetry
 from ludus.algorithms.ppo.update import Updater
 from ludus.core.state import check_names, load_generator
 from ludus.envs.base import BatchedEnv, Observations
@@ -33,9 +31,6 @@ class PpoLearner(Learner):
 
     An iteration is `collect`, `update` and one reading of the metrics, which is the only time the host waits for the
     device. Equal seeds give equal numbers on the CPU. `exploration` is the policy's own until another is set.
-
-    With `PpoConfig.overlap`, `collect` learns from the rollout of the iteration before while it plays, and `update`
-    makes the new rollout the next one to learn from.
     """
 
     def __init__(
@@ -50,36 +45,21 @@ class PpoLearner(Learner):
         opponents: Opponents | None = None,
     ) -> None:
         """Start all games; see `Collector` for the arguments. Raise ConfigError if settings do not fit each other."""
-        mirror = check_symmetry(env.spec, has_memory=policy.has_memory) if config.symmetry_augmentation else None
         config = config.sized(LearnerBatch(env, learner).count)
         self.policy, self.config = policy, config
         self.exploration = policy.config.exploration
         self.updater = Updater(policy, config)
-        self._player = make_player(policy, config)
-        plays = policy if self._player is None else self._player.policy
         self.collector = Collector(
-            env, plays, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native,
+            env, policy, config, reward=reward, learner=learner, opponents=opponents, inference=self.updater.native,
             stagger_episodes=config.stagger_episodes,
             demonstrator=None if config.imitation is None else config.imitation.bot,
         )  # fmt: skip
-        self._finished = self.collector.buffer  # with its mirror images, if they are learned from
-        self._mirrored = None if mirror is None else SymmetryAugmentation(mirror, plays, self._finished)
-        if self._mirrored is not None:
-            self._finished = self._mirrored.buffer
-        self._waiting = WaitingRollout(policy, self._finished) if config.overlap else None
-        self._has_learned = True  # in the last iteration
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups of tensors that `state` returns."""
-        fixed = ("policy", "optimiser", "collector", "random")
-        return fixed if self._waiting is None else (*fixed, *self.optional_groups)
-
-    @property
-    def optional_groups(self) -> tuple[str, ...]:
-        """The waiting rollout: without one, the next iteration learns nothing, like the first."""
-        return ("waiting",)
+        return ("policy", "optimiser", "collector", "random")
 
     @property
     def rows(self) -> LearnerBatch:
@@ -93,84 +73,25 @@ class PpoLearner(Learner):
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        """Metrics of the last update that must be finite: none where nothing was learned."""
-        if not self._has_learned:
-            return ()
-        auxiliary = (
-            "prediction_loss",
-            "recognition_loss",
-            "action_prediction_loss",
-            "contrast_loss",
-            "latent_kl",
-            "imitation_loss",
-        )
-        losses = ("policy_loss", "value_loss", "entropy", *auxiliary)
-        return tuple(name for name in losses if name in self.updater.metric_names)
+        """Metrics of the last update that must be finite."""
+        auxiliary = (name for name in self.updater.auxiliary.names if name.endswith("_loss"))
+        return ("policy_loss", "value_loss", "entropy", *auxiliary)
 
     def collect(self, progress: float = 0.0) -> None:
         """Collect one rollout, exploring as `exploration` says at a share of the training that is done, 0 to 1."""
         self.policy.explore(self.exploration, progress)
-        if self._waiting is None:
-            self._play()
-        elif self._player is None:
-            self._play()
-            self._learn_from(self._waiting, progress)
-        else:
-            self._play_beside_update(self._player, self._waiting, progress)
+        self.collector.collect(self._generator)
         self.env_steps += self.collector.buffer.steps * self.collector.buffer.rows
 
-    def _play(self) -> None:
-        self.collector.collect(self._generator)
-        # By the weights that played, so that ratios are the same for images as for what they are images of.
-        if self._mirrored is not None:
-            self._mirrored.fill(self.collector.buffer)
-
-    def _play_beside_update(self, player: PlayingPolicy, waiting: WaitingRollout, progress: float) -> None:
-        """Give the device both at once; whatever it is given afterwards waits for both.
-
-        A rollout that is a CUDA graph goes first: the host gives it at once, and can then spend its time on the update.
-        Any other rollout keeps the host busy to its end, so the update has to be under way before. It also frees
-        tensors of the present stream, which gets no other work until `join`; see `PlayingPolicy`.
-        """
-        player.refresh()
-        plays_first = self.collector.is_recorded
-        try:
-            if not plays_first:
-                self._learn_from(waiting, progress)
-            with player.playing():
-                self._play()
-            if plays_first:
-                self._learn_from(waiting, progress)
-        finally:
-            player.join()
-
-    def _learn_from(self, waiting: WaitingRollout, progress: float) -> None:
-        """Learn from a rollout that waits; in the first iteration there is none."""
-        self._has_learned = waiting.is_filled
-        if waiting.is_filled:
-            self._learn(waiting.buffer, progress)
-        else:
-            self.updater.skip(progress)
-
-    def _learn(self, buffer: RolloutBuffer, progress: float) -> None:
-        """Learn from a rollout; then add its observations, mirrored ones too, to the running statistics."""
-        self.updater.update(buffer, progress, self._generator)
-        self.policy.observe(buffer.observations)
-
     def update(self, progress: float = 0.0) -> None:
-        """Learn from the last rollout; with `overlap`, keep it, to be learned from in the next iteration."""
-        if self._waiting is None:
-            self._learn(self._finished, progress)
-        else:
-            self._waiting.take(self._finished)
+        """Learn from the last rollout; then add its observations to the running statistics."""
+        self.updater.update(self.rollout, progress, self._generator)
+        self.policy.observe(self.rollout.observations)
         self.iterations += 1
         self.collector.stopwatch.lap("update")
 
     def metrics(self) -> dict[str, float]:
-        """Read the metrics of the last iteration: the one synchronisation with the device.
-
-        Where nothing was learned, means over minibatches are NaN; the length of the gradient is 0.
-        """
+        """Read the metrics of the last iteration: the one synchronisation with the device."""
         explained = self.collector.explained_variance.reshape(1)
         parts = [self.collector.device_metrics(), self.updater.device_metrics(), explained]
         names = [*EpisodeStatistics.METRICS, *self.updater.metric_names, "explained_variance"]
@@ -178,10 +99,8 @@ class PpoLearner(Learner):
             parts.append(self.policy.mixture.rates[:1])
             names.append("exploration_frequency")
         metrics = dict(zip(names, torch.cat(parts).tolist(), strict=True))
-        if self._has_learned:
-            self.updater.learn_from(metrics)
-            return metrics
-        return metrics | dict.fromkeys(self.updater.mean_names, math.nan)
+        self.updater.learn_from(metrics)
+        return metrics
 
     def times_s(self) -> dict[str, float]:
         """Return where the time since the last call went; after `metrics`, which waits for the device."""
@@ -235,8 +154,6 @@ class PpoLearner(Learner):
             "collector": self.collector.state(),
             "random": {"learner": self._generator.get_state()},
         }
-        if self._waiting is not None:
-            groups["waiting"] = self._waiting.state()
         counters = PpoCounters(
             iterations=self.iterations, env_steps=self.env_steps, adaptive_rate=self.updater.adaptive_rate
         )
@@ -246,12 +163,9 @@ class PpoLearner(Learner):
         self, groups: Groups, counters: Mapping[str, Any], observations: Observations, *, games_restarted: bool = False
     ) -> None:
         """Restore the state returned by `state()`; see `Learner`."""
-        optional = {*self.optional_groups}
-        check_names(groups.keys() - optional, {*self.groups} - optional, "the learner's state")
+        check_names(groups.keys(), self.groups, "the learner's state")
         self.load_learned(groups, counters)
         self.collector.load_state(groups["collector"], observations, games_restarted=games_restarted)
-        if self._waiting is not None:
-            self._waiting.load_state(groups.get("waiting", NOTHING_WAITS))
 
     def load_learned(self, groups: Groups, counters: Mapping[str, Any]) -> None:
         """Restore all but the games; see `Learner`."""
@@ -261,13 +175,6 @@ class PpoLearner(Learner):
         load_generator(self._generator, groups["random"], "the learner", name="learner")
         self.updater.load_adaptive_rate(saved.adaptive_rate)
         self.iterations, self.env_steps = saved.iterations, saved.env_steps
-
-
-def make_player(policy: Policy, config: PpoConfig) -> PlayingPolicy | None:
-    """Return what plays while the policy learns; None where it plays itself, as on a CPU: nothing goes on at once."""
-    if not config.overlap or policy.device.type != "cuda":
-        return None
-    return PlayingPolicy(policy, is_compiled=config.compile)
 
 
 def _joined_variance(groups: list[tuple[float, float]], size: int) -> float:

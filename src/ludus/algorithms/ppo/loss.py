@@ -1,6 +1,6 @@
 """The clipped PPO loss.
 
-Its native twin, for plain MLP policies on the CPU, is the C++ in `native_source.py` (`LEARNING`): change both together.
+Its native twin, for plain MLP policies on the CPU, is the C++ in `cpp/learning.cpp`: change both together.
 The tests in `tests/algorithms/test_native.py` fail when only one of them is edited.
 """
 

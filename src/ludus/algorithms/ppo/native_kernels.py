@@ -1,25 +1,31 @@
-"""The Warp kernels that hold the compiled functions: one thread each, on the CPU alone."""
+"""The Warp kernels that hold the compiled functions, the C++ in `cpp/`: one thread each, on the CPU alone."""
 
 import warp as wp
 
-from ludus.algorithms.ppo.native_source import APPLY, EPOCH, FORWARD, GRADIENT, LEARNING, TOOLS
+from ludus.nn import backends
+from ludus.nn.backends import cpp_source
 
 wp.set_module_options({"enable_backward": False})
 
+_TOOLS = cpp_source(backends.__file__, "vectors") + cpp_source(__file__, "tools")
+_LEARNING = _TOOLS + cpp_source(__file__, "learning")
+_GRADIENT = "Learning::gradient((const long long*)job, ((const int*)((const long long*)job)[0])[16]);"
+_APPLY = "Learning::apply((const long long*)job);"
 
-@wp.func_native(TOOLS + FORWARD)  # type: ignore[untyped-decorator]
+
+@wp.func_native(_TOOLS + cpp_source(__file__, "forward"))  # type: ignore[untyped-decorator]
 def _forward(job: wp.uint64) -> None: ...
 
 
-@wp.func_native(TOOLS + LEARNING + EPOCH)  # type: ignore[untyped-decorator]
+@wp.func_native(_LEARNING + cpp_source(__file__, "epoch"))  # type: ignore[untyped-decorator]
 def _epoch(job: wp.uint64) -> None: ...
 
 
-@wp.func_native(TOOLS + LEARNING + GRADIENT)  # type: ignore[untyped-decorator]
+@wp.func_native(_LEARNING + _GRADIENT)  # type: ignore[untyped-decorator]
 def _gradient(job: wp.uint64) -> None: ...
 
 
-@wp.func_native(TOOLS + LEARNING + APPLY)  # type: ignore[untyped-decorator]
+@wp.func_native(_LEARNING + _APPLY)  # type: ignore[untyped-decorator]
 def _apply(job: wp.uint64) -> None: ...
 
 

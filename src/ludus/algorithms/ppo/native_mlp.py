@@ -2,7 +2,7 @@
 
 With networks this small, calling an operation costs more than doing it. Warp brings a compiler with it, so nothing else
 has to be installed; the functions compile on first use (a few seconds), then load from a cache. Their C++ source is in
-`native_source.py`; its loss is the twin of `loss.py`.
+`cpp/`; its loss is the twin of `loss.py`.
 """
 
 from collections.abc import Mapping, Sequence

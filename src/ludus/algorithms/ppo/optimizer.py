@@ -10,7 +10,6 @@ from torch.optim.adamw import adamw
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.core.state import MAX_COUNT, clone_tensors, load_tensors
 from ludus.nn.mlp import Film
-from ludus.policies.policy import MEMORY_PARTS
 
 
 class FlatAdam:
@@ -60,7 +59,7 @@ class FlatAdam:
         films = {name: 1.0 / film.linear.in_features for name, film in module.named_modules() if isinstance(film, Film)}
         for name, (start, stop) in zip(learned, bounds, strict=True):
             part = name.partition(".")[0]
-            shares[start:stop] = scale if part in MEMORY_PARTS else films.get(part, 1.0)
+            shares[start:stop] = scale if part == "memory" else films.get(part, 1.0)
         return None if bool((shares == 1.0).all()) else shares
 
     def zero(self) -> None:

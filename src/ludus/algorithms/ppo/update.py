@@ -103,13 +103,6 @@ class Updater:
                 "runs set ppo.n_accumulate=%d", reason, self.parts, before, self.parts,
             )  # fmt: skip
 
-    def skip(self, progress: float) -> None:
-        """Do nothing in place of an update, except that coefficients follow their schedules; then ask `metrics`."""
-        self._set_coefficients(progress)
-        self._clear()
-        self._first_ratio_error.zero_()
-        self._measured = None
-
     def _clear(self) -> None:
         self._sums.zero_()
         self.auxiliary.sums.zero_()
@@ -279,11 +272,6 @@ class Updater:
     def metric_names(self) -> tuple[str, ...]:
         """Names of what `device_metrics` gives."""
         return (*UPDATE_METRICS, "learning_rate", *self.auxiliary.names)
-
-    @property
-    def mean_names(self) -> tuple[str, ...]:
-        """Names of those that are means of losses and the like over minibatches."""
-        return (*METRICS, *self.auxiliary.names)
 
     def device_metrics(self) -> Tensor:
         """Return the means over minibatches and ranks, the counts and the learning rate, on the device."""

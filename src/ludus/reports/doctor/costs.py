@@ -73,8 +73,6 @@ def _advice(data: RunData, shares: Mapping[str, float]) -> Iterator[tuple[str, C
         live = int(data.setting("league.live", 32))
         text = "snapshots take half of the time: keep fewer of them live"
         yield text, Change("league.live", live, max(live // 4, 1))
-    if data.setting("policy.strategy.kind") == "window":
-        yield "the window encoder encodes every frame many times", Change("policy.strategy.kind", "window", "streaming")
     if shares["update"] > UPDATE_SHARE and not data.is_off_policy:
         yield from _advice_on_updates(data, games)
 

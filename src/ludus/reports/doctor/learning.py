@@ -91,9 +91,9 @@ def _advice(data: RunData, divergence: float) -> Iterator[tuple[str, Change]]:
     if data.setting("rewards.base") == "sparse":
         text = "rewards may be too sparse to learn from: add shaping terms"
         yield text, Change("rewards.base", "sparse", "dense")
-    elif not data.is_off_policy and not has_memory and not data.setting("ppo.symmetry_augmentation"):
+    elif not data.is_off_policy and not has_memory:
         text = "the state may be partially observed: give the policy a memory"
-        yield text, Change("policy.recurrent", None, {"kind": "lstm", "size": 64})
+        yield text, Change("policy.recurrent", None, {"size": 64})
     else:
         steps = int(data.setting("total_env_steps", 1))
         yield "check the rewards, and train for longer", Change("total_env_steps", steps, 4 * steps)

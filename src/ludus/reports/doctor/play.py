@@ -247,13 +247,13 @@ def _finding(data: RunData, how: str, evidence: str) -> Finding:
     if decay > 0.01:
         remedy, change = "weight decay pulls the encoder to 0: lower it", Change("ppo.weight_decay", decay, 0.0)
     else:
-        predict = data.setting("policy.strategy.predict", 0.0) or 0.0
+        predict = data.setting("policy.strategy.predict_actions", 0.0) or 0.0
         remedy = (
-            "train the encoder to predict the opponent's next frames or to classify the bots "
+            "train the encoder to predict the opponent's actions or to classify the bots "
             "(policy.strategy.classify), and against different opponents; or remove it (policy.strategy=null) if "
             "there is nothing to classify"
         )
-        change = Change("policy.strategy.predict", predict, max(3.0 * predict, 0.1))
+        change = Change("policy.strategy.predict_actions", predict, max(3.0 * predict, 0.1))
     what = f"the strategy encoder is ignored: {how}"
     return Finding(what, (f"{evidence} (strategy_analysis.csv)",), remedy, (change,))
 

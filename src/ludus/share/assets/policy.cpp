@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-enum Operation { LINEAR, ACTIVATE, NORMALIZE, LAYER_NORM, ADD, COPY, SCALE, LSTM, GRU, ATTEND, POOL, ADVANCE, FILM, SOFTMAX, SPREAD, MIRROR };
+enum Operation { LINEAR, ACTIVATE, NORMALIZE, LAYER_NORM, ADD, COPY, SCALE, LSTM, ATTEND, POOL, ADVANCE, FILM, SOFTMAX, MIRROR };
 enum Activation { TANH, RELU, ELU, GELU, SILU };
 enum Format { FLOAT32, BFLOAT16, INT8 };
 enum Space { MULTI_BINARY, CATEGORICAL, BOX };
@@ -171,15 +171,6 @@ static void lstm(float* gates, float* hidden, float* cell, int32_t size) {
     }
 }
 
-static void gru(const float* projected, const float* recurrent, float* hidden, int32_t size) {
-    for (int32_t i = 0; i < size; ++i) {
-        const float reset = sigmoid(projected[i] + recurrent[i]);
-        const float update = sigmoid(projected[size + i] + recurrent[size + i]);
-        const float candidate = hyperbolic_tangent(projected[2 * size + i] + reset * recurrent[2 * size + i]);
-        hidden[i] = candidate + update * (hidden[i] - candidate);
-    }
-}
-
 static void softmax(float* values, int32_t count) {
     float top = values[0];
     for (int32_t i = 1; i < count; ++i) top = values[i] > top ? values[i] : top;
@@ -279,10 +270,6 @@ static void simple(int32_t operation, const int32_t* o) {
         case ACTIVATE: for (int32_t i = 0; i < o[1]; ++i) into[i] = activate(into[i], o[2]); break;
         case SCALE: for (int32_t i = 0; i < o[1]; ++i) into[i] *= as_float(o[2]); break;
         case SOFTMAX: softmax(into, o[1]); break;
-        case SPREAD: for (int32_t i = 0; i < o[1]; ++i) {
-            const float x = into[i] < -8.0f ? -8.0f : into[i] > 8.0f ? 8.0f : into[i];
-            into[i] = (float)exponential(0.5 * x);
-        } break;
         case ADD: for (int32_t i = 0; i < o[2]; ++i) into[i] += from[i]; break;
         case COPY: for (int32_t i = 0; i < o[2]; ++i) into[i] = from[i]; break;
         case NORMALIZE: {
@@ -316,7 +303,6 @@ EXPORT void policy_run(const int32_t* code, uint32_t words, float* weights, floa
             case LINEAR: linear(o); break;
             case LAYER_NORM: layer_norm(at(o[0]), at(o[1]), o[2], at(o[3]), at(o[4])); break;
             case LSTM: lstm(at(o[0]), at(o[1]), at(o[2]), o[3]); break;
-            case GRU: gru(at(o[0]), at(o[1]), at(o[2]), o[3]); break;
             case ATTEND: attend(o); break;
             case POOL: pool(o); break;
             case ADVANCE: advance(o); break;

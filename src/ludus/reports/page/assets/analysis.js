@@ -89,9 +89,7 @@ function sureSection(data) {
       lineChart({ name: "calibration", title: "Is it right when it is sure?", xUnit: "% said", format: percent, range: [0, 1],
         note: `How often it is right, by the probability that it says; on the grey line it can be taken at its word. Mean distance ${(100 * belief.calibration_error).toFixed(1)} points. Intervals count every match once`,
         series: [{ label: "is right", cls: color(0), x: said, y: belief.calibration.map((bin) => bin.right.estimate), low: belief.calibration.map((bin) => bin.right.low), high: belief.calibration.map((bin) => bin.right.high) },
-          { label: "taken at its word", cls: "plain", x: tens, y: tens.map((each) => each / 100) }] }),
-      belief.deviation ? lineChart({ name: "deviation", title: "The encoder's own standard deviation", xUnit: "s", series: curves(belief.deviation),
-        note: mean("Of the variational latent, mean over its numbers; 1 is that of an encoder that knows nothing") }) : null)];
+          { label: "taken at its word", cls: "plain", x: tens, y: tens.map((each) => each / 100) }] }))];
 }
 
 const CONDITIONS = [["other style", "c1", "latent of a match against another style"], ["same style", "plain", "of another match against the same style (control)"], ["zeroed", "c0", "zeroed"]];
