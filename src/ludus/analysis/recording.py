@@ -16,7 +16,7 @@ from ludus.core.files import EXPORT_SUFFIX
 from ludus.envs.base import BatchedEnv, Observations, action_dtypes
 from ludus.envs.world_parts import current_styles
 from ludus.evaluation.matches import Progress
-from ludus.evaluation.players import AgentPlayer, BatchActor, find_players, opponent_identities, seat_in_batch
+from ludus.evaluation.players import AgentPlayer, BatchActor, find_players, seat_in_batch
 from ludus.policies.policy import Policy
 
 Floats = NDArray[np.float32]
@@ -104,12 +104,11 @@ class _Recorder:
             )
         own = teams == sides[games % plan.matches % len(sides)].unsqueeze(1)
         self._labels = games // plan.matches
-        told = opponent_identities(self._policy.spec, plan.styles, self._labels) if self._has_bots else None
-        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed, identity=told)
+        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed)
         self._twin_player = None
         if self._twin is not None:
-            self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True, identity=told)
-        self._actions = ActionRecorder(env, own, self._policy, told) if plan.controls else None
+            self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True)
+        self._actions = ActionRecorder(env, own, self._policy) if plan.controls else None
         if self._actions is not None and self._has_bots:
             self._actions.learn_styles(self._labels)
         self._others: list[BatchActor] = []

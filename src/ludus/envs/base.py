@@ -33,8 +33,6 @@ from ludus.envs.spaces import Reflection as Reflection
 Observations: TypeAlias = dict[str, Tensor]
 Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
 
-OPPONENT_IDENTITY = "opponent_identity"  # observation entry that tells who the opponent is; see `ludus.envs.revealed`
-
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
@@ -74,8 +72,6 @@ class EnvSpec:
         kind_names: Names of the kinds of action, for people; empty where they have none.
         bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
             `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
-        opponent_names: Opponents that the entry `opponent_identity` encodes, in order, where the learner is told who it
-            plays; see `ludus.envs.revealed`. No world sets it itself.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -105,7 +101,6 @@ class EnvSpec:
     action_places: ActionGrid | None = None
     kind_names: tuple[str, ...] = ()
     bot_families: tuple[str, ...] = ()
-    opponent_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         said = (self.action_mask, self.action_uses, self.exploratory_kinds, self.action_places)
@@ -117,9 +112,6 @@ class EnvSpec:
                 f"{self.id} has {self.choices.counts[0]} kinds of action; kind_names must be as many different names, "
                 f"got {', '.join(self.kind_names)}"
             )
-        identity = self.observation_space.spaces.get(OPPONENT_IDENTITY)
-        if self.opponent_names and (identity is None or identity.shape != (len(set(self.opponent_names)),)):
-            raise ConfigError(f"{self.id} needs an entry {OPPONENT_IDENTITY} with a value for each of opponent_names")
         for entry, names in self.fields.items():
             space = self.observation_space.spaces.get(entry)
             groups = {name.rpartition(".")[0] for name in names}

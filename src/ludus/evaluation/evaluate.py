@@ -27,7 +27,6 @@ from ludus.evaluation.players import (
     find_players,
     games_at_once,
     load_agent,
-    opponent_identities,
     perturb,
     seat_in_batch,
     seat_policy,
@@ -388,10 +387,7 @@ class PolicyEvaluator:
         own_team = sides[number % self._sets % len(sides)]
         seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
         statistics = MatchStatistics(env, seats, self._episode_metrics, self._best_of)
-        agent = seat_policy(
-            env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic,
-            identity=opponent_identities(policy.spec, self._names, torch.where(counted, opponents, -1)),
-        )  # fmt: skip
+        agent = seat_policy(env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic)
         noise_seed = stream_hash(self._seed, batch, _STREAM_NOISE)
         actors = [
             perturb(agent, self._perturbation, noise_seed, env.device),

@@ -1,6 +1,7 @@
 """The settings of a league: when snapshots are taken, how many stay, and which of them play."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -47,10 +48,11 @@ class LeagueConfig(_Frozen):
         exploiter: Exploiters; None for none.
         best_of: Matches of a set. In all matches of a set the learner plays the same opponent from the same side, and
             keeps its memory; all of them are played. 1 draws an opponent and forgets in every match.
-        reveal_opponent: Whether the learner is told who it plays: by one more entry of its observation,
-            `opponent_identity`, one-hot over the bots and agents of the mix, zeros for past selves. Such an agent
-            measures how much there is to gain from knowing the opponent.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "reveal_opponent": "strategy.md#the-ceiling-what-is-it-worth-to-know-the-opponent"
+    }
 
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
     keep: int = Field(default=200, ge=2, le=_MOST_SNAPSHOTS)
@@ -64,7 +66,6 @@ class LeagueConfig(_Frozen):
     live: int = Field(default=32, ge=1, le=_MOST_SNAPSHOTS)
     exploiter: ExploiterConfig | None = None
     best_of: int = Field(default=1, ge=1, le=MOST_MATCHES_A_SET)
-    reveal_opponent: bool = False
 
     def live_for(self, games: int) -> int:
         """Return how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""

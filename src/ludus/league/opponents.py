@@ -14,7 +14,6 @@ from ludus.core.random import uniform
 from ludus.core.state import MAX_COUNT, check_tensors, clone_tensors
 from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
-from ludus.envs.revealed import RevealedEnv
 from ludus.league.agents import AgentOpponents
 from ludus.league.config import LeagueConfig
 from ludus.league.mix import OpponentMix, check_weights, mirrored_games
@@ -67,7 +66,7 @@ class LeagueOpponents:
         """Seat everyone for the first episodes; the bots of `env` play in sets from now on.
 
         Args:
-            env: The games; a `RevealedEnv` is told who plays.
+            env: The games.
             policy: The learner.
             weights: Share of each bot and agent, of snapshots as `self`, and of games that the learner plays alone as
                 `mirror`: any numbers from 0 on, not all 0. Only those named here can be in a later mix.
@@ -113,12 +112,6 @@ class LeagueOpponents:
         unknown = [-1] * (len(self.names) - len(classes) + 1)
         self._classes = torch.tensor([*classes, *unknown], dtype=torch.int64, device=env.device)
         self._assignment = torch.full_like(self._seating.learner, -1, dtype=torch.int32)
-        self._revealed = env if isinstance(env, RevealedEnv) else None
-        # Likewise by index into `names`: those that have no place among the revealed ones, and -1, are zeros.
-        self._identities = torch.zeros((len(self.names) + 1, len(env.spec.opponent_names)), device=env.device)
-        for place, name in enumerate(self._fixed_names):
-            if name in env.spec.opponent_names:
-                self._identities[place, env.spec.opponent_names.index(name)] = 1.0
         self.set_mix(weights)
         everyone = torch.ones_like(self.opponents, dtype=torch.bool)
         self._begin(self._seating.all_games, everyone, everyone)
@@ -244,8 +237,6 @@ class LeagueOpponents:
             self._agents.seat(games, torch.where(present < fixed, present - bots, -1).clamp(min=-1), episode_starts)
         if self._selves is not None:
             self._selves.seat(games, (present - fixed).clamp(min=-1), new_sets)
-        if self._revealed is not None:
-            self._revealed.tell(games, self.learner.index_select(0, games), self._identities[present])
         self._move_rows()
 
     def _move_rows(self) -> None:

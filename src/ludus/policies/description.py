@@ -34,7 +34,7 @@ _MAX_AXES = 16
 _MAX_SEATS = 1_000
 _BOUNDS = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}  # of observations, which are not clipped
 # 2 knows masks, factors that do not always count, and exploratory kinds; 3 places; 4 classified bots; 5 plugins; 6 a
-# user's own network and dropout; 7 more of the strategy encoder, and the names of revealed opponents; 8 the mirror of a
+# user's own network and dropout; 7 more of the strategy encoder; 8 the mirror of a
 # canonical policy; 9 events of the strategy encoder, and how a memory was initialized. A policy is of the first format
 # from 5 on that knows all that it has.
 _FORMAT = 9
@@ -166,8 +166,6 @@ class PolicyDescription(_Frozen):
     fields: dict[Name, Annotated[tuple[Name, ...], Field(max_length=_MAX_ROWS)]] = Field(
         default_factory=dict, max_length=_MAX_ENTRIES
     )
-    # Whom the values of the entry `opponent_identity` stand for, where the policy is told who it plays, else none.
-    opponent_names: tuple[Name, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # How its world looks in a mirror, where the policy turns mirrored views, else None.
     mirror: MirrorDescription | None = None
     # Version of this form; descriptions that do not tell it are of the first.
@@ -211,9 +209,8 @@ class PolicyDescription(_Frozen):
                 bots=spec.bots if classifies else (),
                 plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
                 fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
-                opponent_names=spec.opponent_names,
                 mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
-                format=_format_of(spec, config),
+                format=_format_of(config),
             )
         except ValidationError as error:
             place, what = _first_fault(error)
@@ -233,7 +230,6 @@ class PolicyDescription(_Frozen):
             known = {key: value for key, value in document["config"].items() if key != "canonical"}
             document["config"] = known
         if self.format < _STRATEGY_FORMAT:
-            document.pop("opponent_names", None)
             strategy = document["config"]["strategy"]
             if strategy is not None:
                 known = {key: value for key, value in strategy.items() if key not in _STRATEGY_SETTINGS}
@@ -273,7 +269,6 @@ class PolicyDescription(_Frozen):
             action_uses=self.action_uses,
             exploratory_kinds=self.exploratory_kinds,
             action_places=None if self.action_places is None else ActionGrid(*self.action_places),
-            opponent_names=self.opponent_names,
             mirror=None if self.mirror is None else self.mirror.mirror(),
         )
 
@@ -289,14 +284,12 @@ def _reads_names(config: PolicyConfig) -> bool:
     return config.module is not None or (config.strategy is not None and bool(config.strategy.events))
 
 
-def _format_of(spec: EnvSpec, config: PolicyConfig) -> int:
+def _format_of(config: PolicyConfig) -> int:
     """Return the oldest format that can hold a policy."""
     if (config.strategy and config.strategy.events) or (config.recurrent and config.recurrent.chrono_init):
         return _FORMAT
     if config.canonical:
         return _CANONICAL_FORMAT
-    if spec.opponent_names:
-        return _STRATEGY_FORMAT
     strategy = config.strategy
     if strategy is not None:
         usual = StrategyConfig()

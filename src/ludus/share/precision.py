@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from torch import Tensor
 
-from ludus.envs.base import OPPONENT_IDENTITY, Observations, action_dtypes
+from ludus.envs.base import Observations, action_dtypes
 from ludus.envs.registry import make_env
 from ludus.envs.world import find_world
 from ludus.evaluation.players import AgentPlayer, BotActor, one_seat
@@ -124,6 +124,4 @@ def play_matches(agent: Agent) -> tuple[Observations, Tensor]:
     episode_starts = torch.zeros((_STEPS, _GAMES), dtype=torch.bool)
     episode_starts[0] = True
     stacked = {name: torch.stack([frame[name] for frame in seen]) for name in seen[0]}
-    if agent.spec.opponent_names:  # the opponent is unknown, as in a page
-        stacked[OPPONENT_IDENTITY] = torch.zeros((*episode_starts.shape, len(agent.spec.opponent_names)))
     return stacked, episode_starts

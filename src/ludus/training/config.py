@@ -12,7 +12,6 @@ from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError
 from ludus.core.files import JSON
 from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES
 from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, StrategicConfig, check_phases
-from ludus.envs.bots import RESERVED
 from ludus.envs.registry import with_overrides
 from ludus.envs.stored import Outside, StoredSettings, outside_names
 from ludus.league.config import MOST_MATCHES_A_SET, LeagueConfig
@@ -311,15 +310,6 @@ class TrainConfig(_Frozen):
                 f"league.best_of is {self.league.best_of}, but there are no opponents to play sets against; name them "
                 "under opponents, or leave league.best_of out"
             )
-        if self.league.reveal_opponent and not self.revealed_opponents():
-            raise ValueError(
-                "league.reveal_opponent is on, but no bot or agent is among the opponents: name one, or leave it out"
-            )
-        if self.league.reveal_opponent and self.league.exploiter is not None:
-            raise ValueError(
-                "league.exploiter trains against the learner alone, for which league.reveal_opponent has no name; "
-                "leave out one of the two"
-            )
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each phase of the curriculum; leave out one of the two")
         check_phases(self.curriculum)
@@ -375,12 +365,6 @@ class TrainConfig(_Frozen):
         if self.curriculum or self.opponents is None:
             return self.curriculum
         return (PhaseConfig(name="all", opponents=self.opponents),)
-
-    def revealed_opponents(self) -> tuple[str, ...]:
-        """Return whom the learner is told that it plays: the bots and agents of all phases, sorted, if of any."""
-        if not self.league.reveal_opponent:
-            return ()
-        return tuple(sorted({name for phase in self.phases() for name in phase.opponents} - {*RESERVED}))
 
     @property
     def evaluated_best_of(self) -> int:

@@ -18,7 +18,6 @@ from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import FROM_PLUGIN, bot_names
 from ludus.envs.check.contract_checks import spec_faults
 from ludus.envs.registry import make_env
-from ludus.envs.revealed import revealed_spec
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
 from ludus.evaluation.matches import check_sets
 from ludus.evaluation.players import find_players
@@ -88,8 +87,7 @@ def _check_games(
     rows = learner_rows(config, spec, phase)
     yield label + config.method.check(config.hyperparameters, config.policy, spec, rows)
     with _checking("making a policy", "change the policy's settings"):
-        revealed = config.revealed_opponents()
-        least = estimates.estimate_policy(config, revealed_spec(spec, revealed) if revealed else spec, phase)
+        least = estimates.estimate_policy(config, spec, phase)
     if least.total > estimates.memory_there(torch.device(config.learner_device), config.guard.memory_gib)[0]:
         _check_memory(config, least, processes)  # which refuses it
     with _checking("making a small copy of the run", "change the settings that the error names"):

@@ -114,8 +114,7 @@ def _drawn_move(move: MoveModel) -> JSON:
         for hit in move.hits
     ]
     charge: JSON = None if move.charge is None else [move.charge.frame, move.charge.max_frames]
-    guard: JSON = None if move.guard is None else list(move.guard.frames)
-    return {"total": move.total, "charge": charge, "hits": hits, "guard": guard}
+    return {"total": move.total, "charge": charge, "hits": hits}
 
 
 def live_data(env: BatchedEnv) -> dict[str, JSON]:
