@@ -47,7 +47,8 @@ KEYS = ("up", "left", "down", "right", "jump", "pick", "dodge", "light", "heavy"
 EVALUATION_SEED = 30  # training uses others
 CURVE_PARTS = 30
 RULES = {"rules": "clash", "stocks": 1}
-BEST_OF = 3  # matches of a set
+MATCHES = 3  # of a set
+SETS = RULES | {"matches_per_episode": MATCHES}
 SPARRING = {"self": 10, "constant": 1, "based": 1, "aggressive": 1, "defensive": 1}
 
 
@@ -362,7 +363,7 @@ def answer(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """Play the copy that knows the answers to a member against it, or the one that draws evenly against all."""
     work: Path = options["work"]
     names = members(work) if job.name == EVENLY else [job.name]
-    return {"wins": by_member(evaluated(work / "agents" / f"response-{job.name}.ludus", names, options))}
+    return {"wins": by_member(evaluated(work / "agents" / f"response-{job.name}.ludus", names, options, RULES))}
 
 
 def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
@@ -376,7 +377,6 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
     opponents: dict[str, float] = dict(SPARRING)
     callbacks: list[BaseCallback] = []
     if not is_base:
-        league["best_of"] = BEST_OF
         opponents = {str(work / "agents" / f"{name}.ludus"): 1 for name in members(work) if is_seen(name)}
         callbacks.append(Start(work / "agents" / f"{START}.ludus"))
     width, started_s = options["width"], time.monotonic()
@@ -389,7 +389,7 @@ def train(job: Job, options: dict[str, Any]) -> dict[str, Any]:
         opponents=opponents,
         total_env_steps=total,
         folder=work / job.title,
-        world={"num_envs": options["num_envs"], "settings": RULES},
+        world={"num_envs": options["num_envs"], "settings": RULES if is_base else SETS},
         policy={"net_arch": {"pi": [width, width], "vf": [width, width]}, **({} if is_base else KINDS[job.name])},
         ppo={
             "n_steps": 32,
@@ -415,19 +415,19 @@ def judged(run: ludus.TrainedRun, options: dict[str, Any]) -> dict[str, Any]:
     """Return win rates against every member, by match of a set and, of those with an encoder, without their latent."""
     names = members(options["work"])
     agent = ludus.load_agent(run.folder, options["judge_on"] or options["device"])
-    rows = evaluated(agent, names, options, BEST_OF)
+    rows = evaluated(agent, names, options, SETS)
     sessions = json.loads((run.folder / "run.json").read_text())["sessions"]
     found: dict[str, Any] = {
         "env_steps": run.env_steps,
         "training_seconds": round(sum(session["training_s"] for session in sessions), 1),
         "curve": curve(run.folder / "opponents.csv"),
-        "wins": by_member(rows),
-        "by_match": [by_member(rows, f"win_rate_match_{number}") for number in range(1, BEST_OF + 1)],
+        "wins": won_matches(rows),
+        "by_match": [by_member(rows, f"win_rate_match_{number}") for number in range(1, MATCHES + 1)],
     }
     changes: tuple[Change, ...] = (torch.zeros_like, Shuffled()) if run.config.policy.strategy is not None else ()
     for condition, change in zip(CONDITIONS[1:], changes, strict=False):
         changed = AnalysedPolicy(agent.policy, "latent", change)
-        found[condition] = by_member(evaluated(changed, names, options, BEST_OF))
+        found[condition] = won_matches(evaluated(changed, names, options, SETS))
     return found
 
 
@@ -448,19 +448,24 @@ def curve(matches: Path) -> list[tuple[int, float]]:
 
 
 def evaluated(
-    agent: ludus.Agent | Policy | Path, names: list[str], options: dict[str, Any], best_of: int = 1
+    agent: ludus.Agent | Policy | Path, names: list[str], options: dict[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return what evaluations against each member give."""
     rows = ludus.evaluate(
         agent,
         [str(options["work"] / "agents" / f"{name}.ludus") for name in names],
-        matches=options["matches"],
-        best_of=best_of,
-        config=RULES,
+        matches=options["matches"] // settings.get("matches_per_episode", 1),
+        config=settings,
         seed=EVALUATION_SEED,
         device=options["judge_on"] or options["device"],
     ).rows
     return dict(zip(names, rows, strict=True))
+
+
+def won_matches(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of matches won of every row of sets."""
+    numbers = range(1, MATCHES + 1)
+    return {name: sum(row[f"win_rate_match_{number}"] for number in numbers) / MATCHES for name, row in rows.items()}
 
 
 def by_member(rows: Mapping[str, Mapping[str, Any]], score: str = "win_rate") -> dict[str, float]:
@@ -475,7 +480,7 @@ def write(options: argparse.Namespace) -> None:
     results |= {file.stem: json.loads(file.read_text()) for file in sorted(options.work.glob("*.json"))}
     seen = {name.rpartition("-")[0]: is_seen(name) for name in members(options.work)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    found = {**RULES, "best_of": BEST_OF, "seen": seen, "results": results}
+    found = {**RULES, "best_of": MATCHES, "seen": seen, "results": results}
     options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -171,7 +171,7 @@ def test_a_copy_of_the_policy_plays_like_it(kind: str) -> None:
         batch = buffer.minibatch(torch.arange(buffer.segments))
         with player.playing(), torch.no_grad():
             one, other = (
-                policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
+                policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
                 for policy in (original, player.policy)
             )
         player.join()

@@ -245,8 +245,6 @@ class BatchedEnv(ABC):
     size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
 
     `warnings` says what people should know about games with these settings before they trust their numbers.
-
-    `best_of` episodes in a row of a game are a set, over which the same opponent plays; see `play_sets`.
     """
 
     spec: EnvSpec
@@ -255,7 +253,6 @@ class BatchedEnv(ABC):
     seed: int
     first_game: int
     warnings: tuple[str, ...] = ()
-    best_of: int = 1
     _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
 
     def _take_request(self, spec: EnvSpec, request: EnvRequest) -> None:
@@ -269,9 +266,13 @@ class BatchedEnv(ABC):
         """Device that the games are played on; where it is another than `device`, their tensors are copied."""
         return self.device
 
-    def play_sets(self, best_of: int) -> None:
-        """Let scripted players keep what they draw for a match over `best_of` episodes: keyed by episode // best_of."""
-        self.best_of = best_of
+    @property
+    def unwrapped(self) -> "BatchedEnv":
+        """The games of the world itself, without what was put around them."""
+        return self
+
+    def play_sets(self, matches: int) -> None:  # noqa: B027 - most worlds draw nothing for a match
+        """Let scripted players keep what they draw for a match over so many matches of a game in a row."""
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:

@@ -45,8 +45,7 @@ class Actor(Protocol):
         Args:
             observations: One `(games, seats, ...)` tensor per entry.
             actions: `(games, seats, ...)`; the other seats are left unchanged.
-            first: Whether this is the first step of a match, or of a set of matches, at which recurrent state is
-                reset.
+            first: Whether this is the first step of a match, at which recurrent state is reset.
         """
 
 
@@ -61,14 +60,11 @@ class NamedActor(Actor, Protocol):
 
 
 class BatchActor(Actor, Protocol):
-    """An actor that can drop games that are over, and play several matches of a game in a row."""
+    """An actor that can drop games that are over."""
 
     @property
     def fault(self) -> "Fault | None":
         """What it did that ends games as its loss, if it did."""
-
-    def begin_matches(self, games: Tensor) -> None:
-        """Note that the next matches of the sets of `games` `(games,)` bool begin; agents keep their memory."""
 
     def keep(self, games: Tensor) -> None:
         """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
@@ -108,10 +104,6 @@ class BotActor:
         if first:
             self._bots.begin(self._everyone)
         self._bots.act(observations, self._assignment, actions)
-
-    def begin_matches(self, games: Tensor) -> None:
-        """Let the bots begin again; see `BatchActor.begin_matches`."""
-        self._bots.begin(games, torch.zeros_like(games))
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
@@ -251,9 +243,6 @@ class AgentPlayer:
         """Whether a decision of its policy took too long, so that it is not asked any more."""
         return self._allowance is not None and bool(self._allowance.overdue)
 
-    def begin_matches(self, games: Tensor) -> None:
-        """Keep the memory; see `BatchActor.begin_matches`."""
-
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         kept = games[self._index.div(self._seats, rounding_mode="floor")]
@@ -268,7 +257,7 @@ class AgentPlayer:
         return PolicyOutput(tuple(shares[0, 0].tolist()), float(self._policy.value(rows, memory, episode_starts)[0]))
 
     def _draw(self) -> Tensor | None:
-        """Draw noise at every step, or once per set of games if the head holds its noise (gSDE)."""
+        """Draw noise at every step, or once per match if the head holds its noise (gSDE)."""
         if not self._deterministic and (self._noise is None or not self._policy.head.hold_noise):
             self._noise = self._policy.draw_noise(1, len(self._index), self._generator)[0]
         return self._noise
@@ -349,10 +338,6 @@ class PerturbedPlayer:
     def fault(self) -> Fault | None:
         """That of the player; see `BatchActor.fault`."""
         return self._player.fault
-
-    def begin_matches(self, games: Tensor) -> None:
-        """Tell the player; see `BatchActor.begin_matches`. A delay lasts into the next match of a set."""
-        self._player.begin_matches(games)
 
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from ludus.core.schedules import MAX_ENV_STEPS
 
 _MOST_SNAPSHOTS = 100_000
-MOST_MATCHES_A_SET = 100
 _GAMES_A_SNAPSHOT = 16  # fewer games for each of the live snapshots would make their groups of rows too small
 
 
@@ -46,12 +45,11 @@ class LeagueConfig(_Frozen):
         rating_width: For `rating`, the standard deviation of the bell curve around the learner's rating, in Elo points.
         live: Most snapshots that new episodes are drawn from at a time; at most one per 16 games.
         exploiter: Exploiters; None for none.
-        best_of: Matches of a set. In all matches of a set the learner plays the same opponent from the same side, and
-            keeps its memory; all of them are played. 1 draws an opponent and forgets in every match.
     """
 
     removed_keys: ClassVar[Mapping[str, str]] = {
-        "reveal_opponent": "strategy.md#the-ceiling-what-is-it-worth-to-know-the-opponent"
+        "best_of": "strategy.md#copies-that-guess-predictably-in-clashes",
+        "reveal_opponent": "strategy.md#the-ceiling-what-is-it-worth-to-know-the-opponent",
     }
 
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
@@ -65,7 +63,6 @@ class LeagueConfig(_Frozen):
     rating_width: float = Field(default=200.0, gt=0.0, le=10_000.0)
     live: int = Field(default=32, ge=1, le=_MOST_SNAPSHOTS)
     exploiter: ExploiterConfig | None = None
-    best_of: int = Field(default=1, ge=1, le=MOST_MATCHES_A_SET)
 
     def live_for(self, games: int) -> int:
         """Return how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""

@@ -33,13 +33,7 @@ class Minibatch:
     bots: Tensor | None = None
     opponent_actions: Tensor | None = None
     rows: Tensor | None = None  # `(segments,)` int64, the buffer's row of each; None where no loss asks for it
-    memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
     demonstrations: Tensor | None = None  # what a demonstrator would have done
-
-    @property
-    def forgets(self) -> Tensor:
-        """`(steps, segments)` bool, frames before which the memory is forgotten; `Policy.unroll` takes them."""
-        return self.episode_starts if self.memory_starts is None else self.memory_starts
 
 
 class Frame(NamedTuple):
@@ -65,8 +59,6 @@ class RolloutBuffer:
         memory: `(steps / sequence_length, rows, ...)` an entry, the memory before each sequence's first frame.
         actions: `(steps, rows, *action_shape)`.
         episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
-        memory_starts: `(steps, rows)` bool, frames before which the memory is forgotten: the same tensor as
-            `episode_starts`, unless the memory is kept over sets of episodes.
         dones: `(steps, rows)` bool, steps in which the episode ended.
         rewards: `(steps, rows)`, as the world gave them.
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
@@ -87,7 +79,6 @@ class RolloutBuffer:
         rows: int,
         sequence_length: int,
         *,
-        has_sets: bool = False,
         has_demonstrations: bool = False,
     ) -> None:
         """Allocate the tensors.
@@ -97,7 +88,6 @@ class RolloutBuffer:
             steps: Steps of a rollout.
             rows: Rows of the learner.
             sequence_length: Steps of a sequence; it divides `steps`, see `PpoConfig.sequence_length_for`.
-            has_sets: Whether the memory is kept over sets of episodes.
             has_demonstrations: Whether there is a demonstrator.
         """
         device = policy.device
@@ -116,7 +106,6 @@ class RolloutBuffer:
         self.actions = torch.zeros((steps, rows, *head.action_shape), dtype=head.action_dtype, device=device)
         flags = torch.zeros((2, steps, rows), dtype=torch.bool, device=device)
         self.episode_starts, self.dones = flags[0], flags[1]
-        self.memory_starts = torch.zeros_like(self.episode_starts) if has_sets else self.episode_starts
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
@@ -135,14 +124,13 @@ class RolloutBuffer:
         views = zip(self.actions, self.log_probs, self.values, self.dones, self.bootstraps, *others, strict=True)
         self.frames = [Frame(_at(t, self.observations), _at(t, self._stored), *step) for t, step in enumerate(views)]
         self._offsets = torch.arange(self.sequence_length, device=device).unsqueeze(1) * rows
-        self._has_sets = has_sets
 
     def make_another(self, policy: Policy) -> "RolloutBuffer":
         """Allocate another buffer of the same form; `policy` is the one that this one was made for."""
         has_demonstrations = self.demonstrations is not None
         return RolloutBuffer(
             policy, self.steps, self.rows, self.sequence_length,
-            has_sets=self._has_sets, has_demonstrations=has_demonstrations,
+            has_demonstrations=has_demonstrations,
         )  # fmt: skip
 
     def tensors(self) -> dict[str, Tensor]:
@@ -150,7 +138,6 @@ class RolloutBuffer:
         found = {f"observations.{name}": tensor for name, tensor in self.observations.items()}
         found |= {f"memory.{name}": tensor for name, tensor in self.memory.items()}
         found |= {"actions": self.actions, "episode_starts": self.episode_starts, "dones": self.dones}
-        found |= {"memory_starts": self.memory_starts} if self._has_sets else {}
         names = ("rewards", "bootstraps", "log_probs", "values", "advantages", "returns")
         found |= dict(zip(names, self._floats, strict=True))
         found["last_values"] = self.last_values
@@ -203,7 +190,6 @@ class RolloutBuffer:
             actions=self.actions.flatten(0, 1)[frames],
             targets=Targets(*learned),
             bots=None if self.bots is None else self.bots.flatten()[frames],
-            memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
             opponent_actions=None if self.opponent_actions is None else self.opponent_actions.flatten(0, 1)[frames],
             rows=segments.remainder(self.rows) if self._knows_rows else None,
             demonstrations=None if self.demonstrations is None else self.demonstrations.flatten(0, 1)[frames],

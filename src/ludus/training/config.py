@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -14,7 +14,7 @@ from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERAT
 from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, StrategicConfig, check_phases
 from ludus.envs.registry import with_overrides
 from ludus.envs.stored import Outside, StoredSettings, outside_names
-from ludus.league.config import MOST_MATCHES_A_SET, LeagueConfig
+from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
 
@@ -132,9 +132,6 @@ class EvaluationConfig(_Frozen):
         few_matches: Matches per opponent and mode that are played first, with other seeds: an agent that clearly loses
             more than it wins, by the interval of its mean win rate, plays no more, and its rows say how many they were.
             None plays all `matches` at once, as worlds without winners always do.
-        best_of: Matches of a set, over which agents keep their memory; `matches` is rounded up to whole sets. Rows then
-            have the score by match number, such as `win_rate_match_1`, and `win_rate_gain`, last minus first match.
-            None is `league.best_of`.
         seed: Seed of the evaluation games, the same every time, so that numbers can be compared.
         deterministic: Whether to take the most likely actions instead of sampling.
         score: Score of the best agent: `mean_win_rate` over all rows, `lowest_win_rate`, or the mean of any number of
@@ -150,6 +147,8 @@ class EvaluationConfig(_Frozen):
             all of them are recorded as `steps_to_convergence`.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"best_of": "strategy.md#copies-that-guess-predictably-in-clashes"}
+
     every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     opponents: tuple[str, ...] | None = None
     scenarios: tuple[str, ...] | None = None
@@ -157,7 +156,6 @@ class EvaluationConfig(_Frozen):
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
     few_matches: int | None = Field(default=None, ge=2, le=MAX_MATCHES)
-    best_of: int | None = Field(default=None, ge=1, le=MOST_MATCHES_A_SET)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
@@ -305,11 +303,6 @@ class TrainConfig(_Frozen):
     def _someone_plays(self) -> Self:
         if self.opponents is not None and not any(self.opponents.values()):
             raise ValueError("opponents needs a weight above 0; leave it out to let the learner play every seat")
-        if self.league.best_of > 1 and not self.phases():
-            raise ValueError(
-                f"league.best_of is {self.league.best_of}, but there are no opponents to play sets against; name them "
-                "under opponents, or leave league.best_of out"
-            )
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each phase of the curriculum; leave out one of the two")
         check_phases(self.curriculum)
@@ -365,12 +358,6 @@ class TrainConfig(_Frozen):
         if self.curriculum or self.opponents is None:
             return self.curriculum
         return (PhaseConfig(name="all", opponents=self.opponents),)
-
-    @property
-    def evaluated_best_of(self) -> int:
-        """Matches of a set in evaluations."""
-        asked = None if self.evaluation is None else self.evaluation.best_of
-        return self.league.best_of if asked is None else asked
 
     def at_phase(self, index: int) -> Self:
         """Return the settings with the world and the exploration of a phase in the place of the run's own."""

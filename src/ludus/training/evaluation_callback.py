@@ -42,7 +42,7 @@ class EvaluationCallback:
     def __init__(self, config: TrainConfig, *, max_share: float | None = None) -> None:
         """Begin without a score; evaluations take at most `max_share` of the time, if that is not None."""
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
-        self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
+        self._names_modes = config.names_modes
         self._plateau = config.guard.plateau
         self.best, self.since_best = -math.inf, 0  # the highest score so far, and evaluations since then
         self.is_due = False  # whether the agent is to be evaluated before the run continues
@@ -84,8 +84,7 @@ class EvaluationCallback:
             return f"evaluation, {config.matches} episodes{where}"
         count = len(spec.bots if config.opponents is None else config.opponents)
         modes = f" in each of {', '.join(self._modes)}" if self._modes else ""
-        sets = f" in sets of {self._best_of}" if self._best_of > 1 else ""
-        return f"evaluation, {config.matches} matches{sets} against each of {count} opponents{modes}"
+        return f"evaluation, {config.matches} matches against each of {count} opponents{modes}"
 
     def evaluate(
         self, policy: Policy, counters: Counters, settings: Mapping[str, Any], progress: Progress = lambda _: None
@@ -131,7 +130,7 @@ class EvaluationCallback:
         def play(matches: int, seed: int, progress: Progress) -> Evaluation:
             return evaluate(
                 policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-                config=None if self._modes else settings or None, matches=matches, best_of=self._best_of, seed=seed,
+                config=None if self._modes else settings or None, matches=matches, seed=seed,
                 deterministic=config.deterministic, progress=progress,
             )  # fmt: skip
 

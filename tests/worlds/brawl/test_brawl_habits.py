@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 FRAMES = 400
 
 
-def key_shares(stage: "Stage", name: str, matches: int = 1, best_of: int = 1) -> Tensor:
+def key_shares(stage: "Stage", name: str, matches: int = 1, in_a_set: int = 1) -> Tensor:
     """Returns how often `(matches, games, seats, 10)` a bot that plays against `aggressive` holds each key."""
     env = stage.env
-    env.play_sets(best_of)
+    env.play_sets(in_a_set)
     env.reset(seed=3)
     bots = env.bots([name, "aggressive:noise=0"])
     assignment = torch.tensor([[0, 1]], dtype=torch.int32).repeat(env.num_envs, 1)
@@ -72,8 +72,8 @@ def test_habits_last_for_a_match_or_a_set(make_stage: "MakeStage") -> None:
     """By the keys of four matches of each game: the first two and the last two are alike if they are sets."""
     stage = make_stage(96, weapon_spawns=True, move_table=None, stocks=99, step_limit=FRAMES)
     ratios = []
-    for best_of in (1, 2):
-        shares = key_shares(stage, "habits", matches=4, best_of=best_of)[:, :, 0]
+    for in_a_set in (1, 2):
+        shares = key_shares(stage, "habits", matches=4, in_a_set=in_a_set)[:, :, 0]
         within = (shares[0] - shares[1]).abs().mean() + (shares[2] - shares[3]).abs().mean()
         between = (shares[1] - shares[2]).abs().mean() + (shares[0] - shares[3]).abs().mean()
         ratios.append(float(within / between))

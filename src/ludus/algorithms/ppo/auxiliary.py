@@ -121,7 +121,7 @@ class AuxiliaryLosses:
         """Return the mean of `-log pi` of what a bot would have done, `()`."""
         if self.imitation.device.type == "cpu" and self.imitation == 0.0:  # saves the forward pass
             return torch.zeros(())
-        shown = self._policy.unroll(batch.observations, batch.memory, batch.forgets, demonstrations)
+        shown = self._policy.unroll(batch.observations, batch.memory, batch.episode_starts, demonstrations)
         error = -shown.log_probs.sum() / (among or shown.log_probs.numel())
         self.sums[_IMITATION_LOSS].add_(error.detach())
         return error

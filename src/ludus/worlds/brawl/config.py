@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ludus.envs.settings import EnvSettings
+from ludus.envs.settings import MatchSettings
 from ludus.envs.stored import OutsideName
 
 
-class BrawlConfig(EnvSettings):
+class BrawlConfig(MatchSettings):
     """What can be set about the game itself.
 
     Attributes:

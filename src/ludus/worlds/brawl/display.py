@@ -93,6 +93,7 @@ def left_first(env: BatchedEnv) -> Settings | None:
 
 
 def _brawl(env: BatchedEnv) -> BrawlEnv:
+    env = env.unwrapped
     if not isinstance(env, BrawlEnv):
         raise UnsupportedError(f"this is the display of brawl, not of {env.spec.id}")
     return env

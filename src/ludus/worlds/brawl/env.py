@@ -129,6 +129,7 @@ class BrawlEnv(KernelEnv):
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self._renderer: Renderer | None = None
+        self._set_length = 1  # matches in a row over which bots keep their habits
         self.launcher = warp_tools.Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self._allocate()
@@ -139,6 +140,11 @@ class BrawlEnv(KernelEnv):
     def bots(self, names: Sequence[str]) -> BrawlBots:
         """Make scripted players; a name may carry settings, such as `aggressive:delay=8,noise=0.1`."""
         return BrawlBots(self, names)
+
+    def play_sets(self, matches: int) -> None:
+        """Let bots keep their habits over a set; see `BatchedEnv.play_sets`."""
+        self._set_length = matches
+        self._take_seed(self.seed)  # makes the rules again, of which it is one
 
     def view(self, game: int = 0) -> MatchView:
         """Decode one game into plain numbers."""
@@ -201,7 +207,7 @@ class BrawlEnv(KernelEnv):
                 "swap_sides": int(config.swap_sides),
                 "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
-                "best_of": self.best_of,
+                "set_length": self._set_length,
                 **clash_rules(self.table.clash),
             },
         )

@@ -138,7 +138,7 @@ def habit_of(rules: Rules, game: int, match: Match) -> wp.uint32:
     twins.
     """
     h = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
-    h = mix(h, wp.uint32(match.episode / rules.best_of))
+    h = mix(h, wp.uint32(match.episode / rules.set_length))
     return mix(h, wp.uint32(Stream.BOT_HABIT))
 
 

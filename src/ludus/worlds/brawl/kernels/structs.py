@@ -164,7 +164,7 @@ class Rules:
     swap_sides: wp.int32
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
-    best_of: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
+    set_length: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
     clash_frames: wp.int32  # how long a clash lasts, 0 if blows open none
     clash_damage: wp.float32  # the blow that the loser takes
     clash_stun: wp.int32
