@@ -1,12 +1,13 @@
-"""Play matches in batches: the match loop, and any pairs of players side by side in as few batches as possible.
+"""Play matches: the loop in which all actors play, and any pairs of players side by side in as few batches as possible.
 
 Only the first match of a game counts. Counting every match that ends within some time
 would count short matches, which are often the decided ones, more often than long ones.
 """
 
+import itertools
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,9 +17,9 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash
-from ludus.envs.base import BatchedEnv, EnvSpec, StepResult, action_dtypes
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
 from ludus.envs.registry import make_env
-from ludus.evaluation.players import BatchActor, Player, games_at_once, seat_in_batch, with_losses
+from ludus.evaluation.players import Actor, BatchActor, Player, games_at_once, seat_in_batch, with_losses
 from ludus.league.payoffs import Record
 
 MAX_ENVS = 4_096  # default size of a batch
@@ -36,6 +37,41 @@ _STREAM_GAMES = 0x7A11  # seeds of batches
 _STREAM_AGENT = 0x7A12  # seeds of the agents' sampled actions
 
 logger = logging.getLogger(__name__)
+
+
+def play_steps(
+    env: BatchedEnv,
+    actors: Sequence[Actor],
+    observations: Observations,
+    on_decision: Callable[[Observations, Tensor], None] | None = None,
+) -> Iterator[tuple[Tensor, StepResult]]:
+    """Let actors play, step by step and without an end: the one loop of evaluations, live matches and recordings.
+
+    Args:
+        env: The games.
+        actors: Together they play all seats that matter; they forget before the first step.
+        observations: What the seats see now.
+        on_decision: Called with what the seats see and what they do, before the step overwrites both.
+
+    Yields:
+        The actions `(games, seats, ...)` and the result of a step.
+    """
+    actions = no_actions(env)
+    for number in itertools.count():
+        for actor in actors:
+            actor.act(observations, actions, first=number == 0)
+        if on_decision is not None:
+            on_decision(observations, actions)
+        result = env.step(actions)
+        yield actions, result
+        observations = result.observations
+
+
+def no_actions(env: BatchedEnv) -> Tensor:
+    """Return actions `(games, seats, ...)` of 0."""
+    space = env.spec.action_space
+    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
+    return torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
 
 
 def play_first_matches(
@@ -61,26 +97,19 @@ def play_first_matches(
         Length of each match in steps, `(games,)` int64; 0 where none was played. Games of a world without a step limit
         are cut off after 27,000 steps, with a warning.
     """
-    space = env.spec.action_space
-    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
-    actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
-    observations = env.reset(seed=seed)
     everyone = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
     playing = everyone if counted is None else counted.clone()
     steps = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
     limit = env.spec.step_limit or _MAX_STEPS
     total = left = seated = int(playing.sum())
-    for step in range(limit):
-        for actor in actors:
-            actor.act(observations, actions, first=step == 0)
+    played = play_steps(env, actors, env.reset(seed=seed))
+    for step, (_, result) in enumerate(itertools.islice(played, limit)):
         asks = step % _CHECK_EVERY == _CHECK_EVERY - 1 or step == limit - 1
-        result = env.step(actions)
         if asks or env.device.type == "cpu":
             result = with_losses(env, result, actors)
         on_step(result, playing)
         steps += playing
         playing &= ~result.ended
-        observations = result.observations
         if asks:
             left = int(playing.sum())
             progress(max(1.0 - left / total, (step + 1) / limit))

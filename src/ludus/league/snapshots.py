@@ -165,7 +165,7 @@ class SnapshotOpponents:
         Args:
             games: `(any,)` int64, the games that are meant.
             slots: `(any,)` int64, slot of their snapshots, -1 for none.
-            episode_starts: `(any,)` bool, whether the memory is forgotten: an episode, or a set of them, begins.
+            episode_starts: `(any,)` bool, whether an episode begins, so that the memory is forgotten.
         """
         if not self._rows:
             return
