@@ -89,7 +89,7 @@ def run_job(job: tuple[str, int], options: Mapping[str, Any]) -> str:
         changes.append(f"rewards={json.dumps(sparse_rewards(candidate.env_steps))}")
     run = ludus.train("brawl", preset=preset, seed=seed, device=options["device"], folder=folder, overrides=changes)
     session = json.loads((folder / "run.json").read_text())["sessions"][-1]
-    groups = groups_to_meet(Path("none"))
+    groups = groups_to_meet()
     snapshots = sorted((folder / "snapshots").glob("self-*"))
     groups["own"] = list(map(str, snapshots[:: max(len(snapshots) // OWN_SNAPSHOTS, 1)][:OWN_SNAPSHOTS]))
     found: dict[str, Any] = {"env_steps": run.env_steps, "seconds": session["training_s"]}

@@ -133,68 +133,14 @@ results-gymnasium-curves: $(READY) ## docs/research/learner.md: learning curves 
 	$(BIN)/python benchmarks/gymnasium_curves.py --seeds 5
 	$(TABLES) gymnasium-curves
 
-results-gauntlet: $(READY) ## docs/research/strategy.md: what it is worth to know the opponent in brawl; GPU, long
-	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --ceiling-steps 150_000_000
-	$(TABLES) gauntlet
-
-results-gauntlet-triangle: $(READY) ## the same with a reaction time, guards and throws, and exploiters; GPU, long
-	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters ceiling \
-	  responses table --lanes 12 --member-steps 40_000_000 --ceiling-steps 100_000_000 --seeds 2 --matches 200 \
-	  --work runs/gauntlet-triangle --out $(DATA)/gauntlet_triangle.json
-	$(TABLES) gauntlet-triangle
-
-results-gauntlet-predictable: $(READY) ## the same with predictable members and a better recipe for the agents; GPU, long
-	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps members exploiters exploiters \
-	  --sharpness 8 --lanes 12 --member-steps 40_000_000 --work runs/gauntlet-predictable --out /dev/null
-	PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --steps ceiling specialists --kinds blind told \
-	  --lanes 9 --num-envs 8192 --ceiling-steps 150_000_000 --seeds 2 --work runs/gauntlet-predictable \
-	  --set policy.canonical=true policy.activation=relu ppo.n_steps=16 "ppo.learning_rate={kind: linear, start: 2.0e-3, end: 1.0e-4}" \
-	  --out $(DATA)/gauntlet_predictable.json
-	$(TABLES) gauntlet-predictable
-
-GAUNTLET := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --rules triangle --reaction-frames 10 --num-envs 8192 --sharpness 8 \
-	  --matches 200 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
-THREE_ROUNDS := --work runs/gauntlet-exploiters --out $(DATA)/gauntlet_exploiters.json
-FIVE_ROUNDS := --work runs/gauntlet-rounds --out $(DATA)/gauntlet_rounds.json
-results-gauntlet-exploiters: $(READY) ## the same with three rounds of exploiters that start from one strong agent; GPU, long
-	$(GAUNTLET) $(THREE_ROUNDS) --steps base exploiters exploiters exploiters select --member-steps 40_000_000 --response-steps 50_000_000
-	$(GAUNTLET) $(THREE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder --ceiling-steps 80_000_000 --response-steps 30_000_000
-	$(TABLES) gauntlet-exploiters
-	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
-
-results-gauntlet-rounds: $(READY) ## the same with five rounds, sets of three matches and every kind of memory; GPU, long
-	$(GAUNTLET) $(FIVE_ROUNDS) --steps base exploiters exploiters exploiters exploiters exploiters --member-steps 40_000_000 --response-steps 60_000_000
-	$(GAUNTLET) $(FIVE_ROUNDS) --steps select --keep-below 0.8 --response-steps 80_000_000
-	$(GAUNTLET) $(FIVE_ROUNDS) --steps ship
-	$(GAUNTLET) $(FIVE_ROUNDS) --steps ceiling specialists --kinds blind told lstm encoder full slow --best-of 3 --seeds 3 \
-	  --ceiling-steps 80_000_000 --response-steps 30_000_000
-	$(TABLES) gauntlet-rounds
-	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
-
-DUELISTS := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cpu --duelists --rules triangle --reaction-frames 10 --num-envs 512 --width 64 \
-	  --best-of 3 --matches 200 --set policy.canonical=true policy.activation=relu ppo.n_steps=16 ppo.batch_size=1024 \
-	  --work runs/gauntlet-duelists --out $(DATA)/gauntlet_duelists.json
-results-gauntlet-duelists: $(READY) ## the same with scripted members that differ in their guesses alone; long
-	$(DUELISTS) --steps base ceiling --kinds blind lstm --base-steps 12_000_000 --ceiling-steps 4_000_000 --seeds 1 --lanes 2
-	$(DUELISTS) --steps specialists --response-steps 3_000_000 --lanes 2
-	$(TABLES) gauntlet-duelists
-	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
-
 # Clashes of the trained base are about 40 frames apart, of weak agents 200: a sequence has to hold several.
-CLASH := PYTHONPATH=. $(BIN)/python benchmarks/gauntlet.py --device cuda --judge-on cpu --guessers --rules clash --stocks 1 --best-of 3 --matches 180 \
-	  --lanes 18 --work runs/gauntlet-clash --out $(DATA)/gauntlet_clash.json
-results-gauntlet-clash: $(READY) ## the same with copies of one agent that guess predictably in clashes; GPU
-	$(CLASH) --steps base members --base-steps 150_000_000 --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
-	$(CLASH) --steps ceiling --kinds events told lstm chrono blind_long blind --seeds 3 --ceiling-steps 60_000_000 --num-envs 2048 \
-	  --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
+CLASH := PYTHONPATH=. $(BIN)/python benchmarks/clash.py --device cuda --judge-on cpu --lanes 18
+results-gauntlet-clash: $(READY) ## docs/results/strategy.md: agents with and without memory where choices are hidden in brawl; GPU
+	$(CLASH) --steps base members --num-envs 8192 --set policy.canonical=true policy.activation=relu ppo.n_steps=16
+	$(CLASH) --steps ceiling --set policy.canonical=true policy.activation=relu ppo.n_steps=256 ppo.sequence_length=256 ppo.batch_size=32768
 	$(CLASH) --device cpu --steps answers
 	$(TABLES) gauntlet-clash
 	PYTHONPATH=. $(BIN)/python benchmarks/strategy_plots.py
-
-results-competition-memory: $(READY) ## docs/research/strategy.md: the preset competition with an encoder of events, in standard rules and with clashes; GPU
-	PYTHONPATH=. $(BIN)/python benchmarks/competition_memory.py --rules standard
-	PYTHONPATH=. $(BIN)/python benchmarks/competition_memory.py --rules clash --kinds blind events late
-	$(TABLES) competition-memory
 
 results-gymnasium-presets: $(READY) ## docs/research/learner.md: presets of Gymnasium's environments beside SB3 with the Zoo's settings; long
 	rm -f $(DATA)/gymnasium_presets.csv

@@ -14,7 +14,7 @@ import torch
 from ludus.envs.registry import make_env
 from ludus.envs.world_parts import metrics_of
 from ludus.evaluation.benchmark import Population, RowResult
-from ludus.evaluation.matches import play_first_sets
+from ludus.evaluation.matches import play_first_matches
 from ludus.evaluation.players import find_player, seat_in_batch
 from ludus.evaluation.results import MatchStatistics, estimates
 from ludus.evaluation.suite import SuiteRow
@@ -51,7 +51,7 @@ def score(bot: str, matches: int, seed: int) -> Population:
         seating = torch.where(own, len(players), opponents.unsqueeze(1))
         statistics = MatchStatistics(env, own, metrics_of(env.spec.id))
         actors = seat_in_batch(env, [*players, find_player(bot, env)], seating, lambda _: seed, deterministic=False)
-        (results,) = statistics.results(opponents, play_first_sets(env, actors, statistics, 1, seed=seed))
+        results = statistics.results(opponents, play_first_matches(env, actors, statistics, seed=seed))
         rows = [
             RowResult(
                 SuiteRow(opponent=player.name),

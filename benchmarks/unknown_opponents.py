@@ -5,8 +5,8 @@
 Variants of a preset differ in their opponents alone: as the preset has them; also the styles without their reaction
 delay and noise ("sharp"); also `habits`, bots whose rules, delay and noise are drawn for every match; and both. Of the
 eight families of habits two are kept out of every training. Each agent is then measured against the known bots, the
-sharp styles, the families that were seen and those that were not, and against agents that nobody met: those of a
-gauntlet (`benchmarks/gauntlet.py`), if there are any. What is done is not done again: a run that is there is measured.
+sharp styles, and the families that were seen and those that were not. What is done is not done again: a run that is
+there is measured.
 """
 
 import argparse
@@ -45,7 +45,6 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--lanes", type=int, default=4, help="trainings at a time")
     parser.add_argument("--work", type=Path, default=Path("runs/unknown"))
-    parser.add_argument("--gauntlet", type=Path, default=Path("runs/gauntlet/agents"))
     parser.add_argument("--out", type=Path, default=DATA)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -89,30 +88,26 @@ def run_job(job: tuple[int, str], options: dict[str, Any]) -> str:
             overrides=[*options["set"], "evaluation=null", "monitoring.console=off"],
         )
     session = json.loads((folder / "run.json").read_text())["sessions"][-1]
-    wins = {group: win_rates(folder, names, options) for group, names in groups_to_meet(options["gauntlet"]).items()}
+    wins = {group: win_rates(folder, names, options) for group, names in groups_to_meet().items()}
     found = {"env_steps": session["env_steps"], "seconds": round(session["training_s"], 1), "wins": wins}
     result.write_text(json.dumps(found, indent=1))
     means = {group: f"{100 * sum(rates.values()) / len(rates):.1f}" for group, rates in wins.items() if rates}
     return f"{folder.name}: {json.dumps(means)} in {session['training_s']:.0f} s"
 
 
-def groups_to_meet(gauntlet: Path) -> dict[str, list[str]]:
+def groups_to_meet() -> dict[str, list[str]]:
     """Return the opponents of the measurement, by group."""
     families = {family: f"habits:family={family}" for family in range(FAMILIES)}
-    agents = sorted(file for file in gauntlet.glob("*.ludus") if not file.name.startswith(("response-", "target-")))
     return {
         "known": list(BOT_NAMES),
         "sharp": list(SHARP),
         "habits, seen": [name for family, name in families.items() if family not in UNSEEN],
         "habits, unseen": [families[family] for family in UNSEEN],
-        "gauntlet": [str(file) for file in agents],
     }
 
 
 def win_rates(agent: Path, names: list[str], options: dict[str, Any]) -> dict[str, float]:
     """Return the share of matches won against each; draws are not won."""
-    if not names:
-        return {}
     rows = ludus.evaluate(
         agent, names, matches=options["matches"], seed=EVALUATION_SEED, device=options["device"]
     ).rows  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tables of the population of brawl's gauntlet, from `benchmarks/gauntlet.py`."""
+"""Tables of brawl's opponents that are read or not: from `benchmarks/clash.py`, and of populations measured before."""
 
 import statistics
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _KINDS = {
     "contrast": "has both, and a contrastive loss",
     "slow": "has both, which learn at a tenth of the rate",
 }
-# Agents of `benchmarks/competition_memory.py`.
+# Agents of the preset `competition` with events.
 _COMPETITION = {
     "blind": "`competition`, without memory",
     "blind_long": "the same, three times the env steps",

@@ -41,8 +41,8 @@ def test_the_loss_is_the_mean_of_the_log_probabilities_and_scaled_by_its_weight(
     batch = learner.rollout.minibatch(torch.arange(64))
     auxiliary, policy = learner.updater.auxiliary, learner.policy
     auxiliary.imitation.fill_(0.25)
-    evaluation = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
-    shown = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.labels["demonstrations"])
+    evaluation = policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
+    shown = policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.labels["demonstrations"])
     found = auxiliary.add_to(torch.tensor(2.0), evaluation, batch)
     assert found.item() == pytest.approx(2.0 - 0.25 * shown.log_probs.mean().item())
 

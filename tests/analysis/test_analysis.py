@@ -99,18 +99,6 @@ def test_an_agent_with_a_head_against_bots_that_switch() -> None:
     assert document["behaviour"]["effects"]["zeroed"]["mean"]["estimate"] > 0.0
 
 
-def test_sets_show_the_score_by_match() -> None:
-    analysis = analyse(make_agent("duel", {"strategy": TINY}), matches=6, ablation=False, best_of=2)
-    sets = analysis.as_json()["sets"]
-    assert (sets["best_of"], sets["sets"], sets["score"], len(sets["by_match"])) == (2, 3, "win_rate", 2)
-    assert [row["opponent"] for row in sets["opponents"]] == ["rock", "cycle", "random"]
-    assert np.mean([row["by_match"][1]["estimate"] for row in sets["opponents"]]) == pytest.approx(
-        sets["by_match"][1]["estimate"], abs=1e-5
-    )
-    with pytest.raises(ConfigError, match="best_of"):
-        analyse(make_agent("rps", {"strategy": TINY}), matches=6, best_of=2)
-
-
 def test_without_scikit_learn_the_install_command_is_named_before_any_match(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingDependencyError, match=r"\[analysis\]"):

@@ -10,7 +10,7 @@ import pytest
 
 from ludus.cli.completion import complete_agent, complete_agent_name, complete_agent_or_world
 from ludus.envs.replay import Replay
-from ludus.policies.shipped import agent_card, agent_names, agent_path, describe_agent, gauntlet_names
+from ludus.policies.shipped import agent_card, agent_names, agent_path, describe_agent
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -32,10 +32,7 @@ def test_the_list_shows_what_the_cards_say(run: Run) -> None:
         size = f"{agent_path(name).stat().st_size / 1e3:.0f} kB"
         for text in (described.world, described.summary, described.result, size, described.command):
             assert f"  {text}" in row
-    assert last == (
-        f"[OK] {len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME. "
-        f"Opponents of the gauntlet: {', '.join(gauntlet_names())}"
-    )
+    assert last == f"[OK] {len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME"
 
 
 def test_the_list_and_a_card_as_json(run: Run) -> None:
@@ -43,7 +40,6 @@ def test_the_list_and_a_card_as_json(run: Run) -> None:
     assert code == 0
     listed = json.loads(out)["agents"]
     assert [each["name"] for each in listed] == list(agent_names())
-    assert [each["name"] for each in json.loads(out)["gauntlet"]] == list(gauntlet_names())
     code, out, _ = run("agents", "rookie", "--json")
     assert code == 0
     document = json.loads(out)

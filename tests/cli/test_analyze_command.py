@@ -29,7 +29,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "world": {"name": "duel", "num_envs": 8, "device": "cpu"},
         "total_env_steps": 512,
         "opponents": {"rock": 1, "cycle": 1},
-        "league": {"best_of": 2},
         "policy": {"strategy": TINY, "recurrent": {"size": 16}},
         "ppo": {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "sequence_length": 16},
     }
@@ -54,20 +53,18 @@ def test_the_table_and_the_files(run: Run, trained: Path) -> None:
     document = json.loads((trained / "analysis" / "analysis.json").read_text())
     assert all(Path(picture).is_file() for picture in document["pictures"])
     assert document["ablation"]["matches"] == 6
-    assert document["sets"]["best_of"] == 2  # as in training
     assert lines[-1].endswith("analysis.html")
     page = (trained / "analysis" / "analysis.html").read_text()
     assert document["verdict"][0]["question"] in page
     assert any(line.startswith(document["verdict"][0]["question"]) for line in lines)
 
 
-def test_json_of_the_memory_with_sets_in_a_folder_of_choice(run: Run, trained: Path, tmp_path: Path) -> None:
+def test_json_of_the_memory_in_a_folder_of_choice(run: Run, trained: Path, tmp_path: Path) -> None:
     options = ("--matches", 4, "--features", "memory", "--no-ablation", "--against", "rock", "--against", "cycle")
-    code, out, err = run("analyze", trained, *options, "--best-of", 3, "--out", tmp_path / "deep" / "er", "--json")
+    code, out, err = run("analyze", trained, *options, "--out", tmp_path / "deep" / "er", "--json")
     assert code == 0, err
     document = json.loads(out)
     assert (document["features"], document["styles"], document["ablation"]) == ("memory", ["rock", "cycle"], None)
-    assert document["sets"]["best_of"] == 3
     assert (tmp_path / "deep" / "er" / "memory_pca.png").is_file()
     assert (tmp_path / "deep" / "er" / "analysis.html").is_file()
 

@@ -8,7 +8,7 @@ import torch
 
 from ludus.core.errors import CheckpointError, ConfigError, StateError
 from ludus.envs.registry import make_env
-from ludus.evaluation.evaluate import PolicyEvaluator, evaluate, stored_best_of, stored_modes
+from ludus.evaluation.evaluate import PolicyEvaluator, evaluate, stored_modes
 from ludus.evaluation.matches import MatchSchedule
 from ludus.evaluation.players import Player, find_players
 from ludus.policies.agent import Agent, agent_checkpoint
@@ -115,10 +115,6 @@ def test_modes_are_read_from_the_checkpoint_of_a_run(strong: Policy, tmp_path: P
     }
     save_checkpoint(tmp_path / "alone", agent)
     assert stored_modes(tmp_path / "alone") == {}
-    assert (stored_best_of(tmp_path / "best"), stored_best_of(tmp_path / "alone")) == (1, 1)
-    in_sets = {**agent.documents, "config": config | {"league": {"best_of": 5}}}
-    save_checkpoint(tmp_path / "sets", Checkpoint(agent.tensors, in_sets))
-    assert stored_best_of(tmp_path / "sets") == 5
     faults: list[dict[str, Any]] = [{"evaluation": []}, {"world": 3}, {"world": {"settings": "x"}}]
     for number, wrong in enumerate(faults):
         documents = {**agent.documents, "config": config | wrong}

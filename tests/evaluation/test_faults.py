@@ -131,10 +131,12 @@ def test_games_in_which_a_decision_is_nan_are_lost(load: Load, monkeypatch: pyte
     assert "decided NaN or infinity" in evaluation.warnings[-1]
 
 
-def test_all_matches_of_a_set_are_lost(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_is_lost_with_its_matches_to_come(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     paper = load(PAPER)
     make_nan(paper, monkeypatch, after=12)  # in the second match of three
-    row = evaluate(paper, ["rock"], matches=6, best_of=3, deterministic=True).rows[0]
+    sets = {"matches_per_episode": 3}
+    row = evaluate(paper, ["rock"], matches=2, config=sets, deterministic=True).rows[0]
+    assert outcome(row) == (0, 0, 2)
     assert [row[f"win_rate_match_{number}"] for number in (1, 2, 3)] == [1.0, 0.0, 0.0]
 
 

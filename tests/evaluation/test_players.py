@@ -211,13 +211,9 @@ class Witness:
     def __init__(self) -> None:
         self.seen: list[Observations] = []
         self.kept: list[Tensor] = []
-        self.begun: list[Tensor] = []
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
         self.seen.append({name: tensor.clone() for name, tensor in observations.items()})
-
-    def begin_matches(self, games: Tensor) -> None:
-        self.begun.append(games)
 
     def keep(self, games: Tensor) -> None:
         self.kept.append(games)

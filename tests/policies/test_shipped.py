@@ -75,29 +75,6 @@ def test_these_agents_are_shipped_and_small() -> None:
     assert 0 < sum(file.stat().st_size for file in files) <= MAX_BYTES
 
 
-def test_the_gauntlet_is_small_and_its_members_play_by_name() -> None:
-    names = shipped.gauntlet_names()
-    assert len(names) == 8
-    assert not set(names) & set(shipped.agent_names())
-    folder = shipped.agent_path(names[0]).parent
-    assert sorted(file.name for file in folder.iterdir()) == [f"{name}{end}" for name in names for end in SUFFIXES]
-    assert sum(file.stat().st_size for file in folder.iterdir()) <= MAX_BYTES
-    for name in names:
-        agent = ludus.load_agent(name)
-        assert agent.settings == {"rules": "triangle", "reaction_frames": 10}
-        assert shipped.describe_agent(name).world == agent.spec.id == "brawl-v1"
-        assert shipped.agent_card(name).startswith(f"# {name}\n")
-    # A habit is in the weights: the key that is never pressed.
-    grounded, undodging = (
-        ludus.load_agent(f"gauntlet-{family}").policy.head.linear.bias for family in ("grounded", "undodging")
-    )
-    assert (int(grounded.argmin()), int(undodging.argmin())) == (4, 6)
-    with make_env("brawl", 1) as env:
-        assert agent_file(names[0], env.spec, None) == shipped.agent_path(names[0])
-    won = ludus.evaluate(names[0], ["random"], matches=8, seed=1)
-    assert mean(won, "win_rate") >= 0.5
-
-
 @pytest.mark.parametrize("name", WORLDS)
 def test_an_agent_loads_and_its_card_describes_it(name: str) -> None:
     agent = ludus.load_agent(name)

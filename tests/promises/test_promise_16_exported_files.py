@@ -182,7 +182,6 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "field of 3 MB": (described(lambda d: d.update(fields={"vector": [LONG]})), "wrong at fields"),
     "bot of 3 MB": (described(lambda d: d.update(bots=[LONG])), "wrong at bots"),
     "2,000 bots": (described(lambda d: d.update(bots=["bot"] * 2_000)), "wrong at bots"),
-    "opponent of 3 MB": (described(lambda d: d.update(opponent_names=[LONG])), "wrong at opponent_names"),
     "mask of 3 MB": (described(lambda d: d.update(action_mask=LONG)), "wrong at action_mask"),
     "strategy of an entry of 3 MB": (encoding(entry=LONG), "wrong at config.strategy.entry"),
     "activation of 3 MB": (described(lambda d: d["config"].update(activation=LONG)), "wrong at config.activation"),

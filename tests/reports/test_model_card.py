@@ -36,7 +36,7 @@ def make_folder(tmp_path: Path) -> Any:
         sessions = [session | {"command": [name, str(number)]} for number in range(count)]
         run = {"world": name, "sessions": sessions, "parent": {"folder": name, "env_steps": name}}
         (tmp_path / "run.json").write_text(json.dumps(run))
-        evaluation = {"opponents": [name] * count, "scenarios": name, "matches": name, "seed": name, "best_of": name}
+        evaluation = {"opponents": [name] * count, "scenarios": name, "matches": name, "seed": name}
         config = {"algorithm": name, "seed": name, "total_env_steps": int("9" * 400), "evaluation": evaluation}
         (tmp_path / "config.yaml").write_text(json.dumps(config))
         (tmp_path / "metrics.jsonl").write_text("")

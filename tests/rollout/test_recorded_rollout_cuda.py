@@ -26,15 +26,16 @@ EVENTS = {"block": ["self", "opponent"], "events": ["self.state_stun"], "predict
 IN_BRAWL = POLICIES | {"events": {"strategy": POLICIES["strategy"]["strategy"] | EVENTS}}
 
 
-def make_config(world: str, policy: dict[str, Any], *, cuda_graphs: bool, best_of: int = 1) -> TrainConfig:
+def make_config(world: str, policy: dict[str, Any], *, cuda_graphs: bool, matches: int = 1) -> TrainConfig:
+    settings = {"matches_per_episode": matches, "step_limit": 30} if matches > 1 else {}
     bots = {"brawl": "based", "rocket": "chaser", "roshambo": "cycle"}
     return TrainConfig.model_validate(
         {
-            "world": {"name": world, "num_envs": 64, "device": "cuda"},
+            "world": {"name": world, "num_envs": 64, "device": "cuda", "settings": settings},
             "policy": {"net_arch": {"pi": [16], "vf": [16]}, **policy},
             "ppo": {"n_steps": 16, "batch_size": 256, "n_epochs": 1, "cuda_graphs": cuda_graphs, "native": False},
             "opponents": {"self": 1, bots[world]: 1},
-            "league": {"best_of": best_of, "keep": 4},
+            "league": {"keep": 4},
         }
     )
 
@@ -96,7 +97,7 @@ def test_shared_rewards_are_recorded() -> None:
 
 def test_memory_is_kept_over_sets_in_a_recording() -> None:
     graphs, plain = (
-        rollouts(make_config("roshambo", POLICIES["lstm"], cuda_graphs=cuda_graphs, best_of=2), 6)
+        rollouts(make_config("brawl", POLICIES["lstm"], cuda_graphs=cuda_graphs, matches=2), 6)
         for cuda_graphs in (True, False)
     )
     assert all(torch.equal(one["actions"], other["actions"]) for one, other in zip(graphs, plain, strict=True))
@@ -135,7 +136,7 @@ def test_bfloat16_policies_read_what_the_buffer_holds(policy: str) -> None:
         seen = {"vector": inputs[..., :size].float()}
         with torch.no_grad():
             wide, narrow = (
-                components.policy.unroll(entries, batch.memory, batch.forgets, batch.actions)
+                components.policy.unroll(entries, batch.memory, batch.episode_starts, batch.actions)
                 for entries in (batch.observations, seen)
             )
         torch.testing.assert_close(wide.values, narrow.values, atol=0.02, rtol=0.02)

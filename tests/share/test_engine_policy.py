@@ -13,10 +13,8 @@ from tests.share.conftest import Game
 from torch import Tensor
 
 from ludus.core.errors import UnsupportedError
-from ludus.envs.base import OPPONENT_IDENTITY
 from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.registry import make_env
-from ludus.envs.revealed import revealed_spec
 from ludus.nn.recurrent import RecurrentConfig
 from ludus.nn.strategy import StrategyConfig
 from ludus.policies.agent import Agent, build_policy
@@ -94,8 +92,6 @@ class Match:
             for frame in range(frames):
                 bots.act(assignment, actions)
                 seen, starts = {"vector": observations["vector"][:, 1].clone()}, torch.tensor([frame == 0])
-                if policy.spec.opponent_names:
-                    seen[OPPONENT_IDENTITY] = torch.zeros(1, len(policy.spec.opponent_names))
                 if "recognition" in policy.auxiliary:
                     self.readouts.append(self._readout(policy, seen, memory, starts))
                 step = policy.step(seen, memory, starts, None if noise is None else noise[frame : frame + 1])
@@ -207,17 +203,6 @@ def test_sampled_actions_come_from_the_same_numbers(game: Games, name: str, worl
     assert found["actions"] == match.actions
     assert found["hash"] == match.hash
     assert match.hash != Match(game(world), policy, 300).hash
-
-
-@pytest.mark.usefixtures("node")
-def test_an_agent_that_was_told_its_opponent_is_told_nobody(game: Games) -> None:
-    with make_env("brawl", config=game("brawl").program.settings) as env:
-        torch.manual_seed(1)
-        policy = Policy(revealed_spec(env.spec, ["based", "aerial"]), PolicyConfig(encoder=(8,))).eval()
-    match, found = Match(game("brawl"), policy, 60), _play(game("brawl"), policy, 60)
-    assert found["hash"] == match.hash
-    observations, starts = precision.play_matches(Agent(policy))
-    assert precision.measure(policy, "bfloat16", observations, starts).probability < 0.01
 
 
 @pytest.mark.usefixtures("node")

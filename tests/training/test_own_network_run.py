@@ -1,6 +1,5 @@
 """Runs with a network of the user's own: checked before they start, resumed bit by bit, met again as opponents."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from tests.own_networks import Broken, Features, RecurrentActions
 import ludus
 from ludus.core.errors import ConfigError, NetworkError
 from ludus.core.files import JSON
-from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec
 from ludus.policies import looped, register_network
 from ludus.policies.agent import Agent
 from ludus.policies.export import export_agent
@@ -20,7 +18,6 @@ from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.loop import Trainer, train
-from ludus.training.preflight import verify
 
 SETTINGS: dict[str, Any] = {
     "world": {"name": "duel-v1", "num_envs": 16},
@@ -55,24 +52,6 @@ def test_a_run_with_past_selves_resumes_to_the_same_bytes(network: type[torch.nn
     for group, tensors in whole.tensors.items():
         for name, tensor in tensors.items():
             assert torch.equal(tensor, cut.tensors[group][name]), f"{group} {name}"
-
-
-class _Told(torch.nn.Module):
-    """Looks at nothing but whom it plays."""
-
-    def __init__(self, spec: EnvSpec) -> None:
-        super().__init__()
-        self.layer = torch.nn.Linear(math.prod(spec.observation_space[OPPONENT_IDENTITY].shape or ()), 8)
-
-    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        features: torch.Tensor = self.layer(observations[OPPONENT_IDENTITY])
-        return features
-
-
-def test_a_network_that_is_told_the_opponent_passes_the_preflight() -> None:
-    told = {"opponents": {"rock": 1, "cycle": 1}, "league": {"reveal_opponent": True}}
-    lines = list(verify(TrainConfig.model_validate(settings(_Told, **told))))
-    assert lines[-1].startswith("memory"), lines
 
 
 def test_an_exported_agent_plays_as_opponent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -112,9 +112,9 @@ def test_after_a_kill_the_log_continues_on_a_line_of_its_own(tmp_path: Path) -> 
 def test_warnings_of_the_checks_before_a_run_are_in_its_log(tmp_path: Path) -> None:
     """The run folder does not exist yet when the settings are checked."""
     folder, handlers = tmp_path / "run", list(logging.getLogger("ludus").handlers)
-    ludus.train(CONFIG, league={"best_of": 3}, folder=folder)
+    ludus.train(CONFIG, world={"settings": {"matches_per_episode": 3}}, folder=folder)
     first = (folder / "run.log").read_text().splitlines()[0]
-    assert "env_steps=- [WARN] league.best_of is 3, but the policy has no memory" in first
+    assert "env_steps=- [WARN] world.settings.matches_per_episode is 3, but the policy has no memory" in first
     assert logging.getLogger("ludus").handlers == handlers
 
 

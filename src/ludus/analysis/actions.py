@@ -86,14 +86,13 @@ def _names(given: tuple[str, ...], count: int, kind: str) -> tuple[str, ...]:
 class ActionRecorder:
     """Follows an agent through its matches; see `ActionRecord`."""
 
-    def __init__(self, env: BatchedEnv, own: Tensor, policy: AnalysedPolicy, identity: Tensor | None) -> None:
+    def __init__(self, env: BatchedEnv, own: Tensor, policy: AnalysedPolicy) -> None:
         """Seat the agent's counterfactuals.
 
         Args:
             env: The games.
             own: `(games, seats)` bool, seats of the agent.
             policy: The agent.
-            identity: Identities of the opponents that the agent is given; see `AgentPlayer`.
         """
         self._columns = ActionColumns(env.spec, policy.head)
         self._policy, self._playing = policy, torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
@@ -107,10 +106,7 @@ class ActionRecorder:
             SAME_STYLE: lambda features: features[self._sources[SAME_STYLE]],
         }
         self._policies = {name: CounterfactualPolicy(policy, change) for name, change in changes.items()}
-        self._players = {
-            name: AgentPlayer(env, own, each, deterministic=True, identity=identity)
-            for name, each in self._policies.items()
-        }
+        self._players = {name: AgentPlayer(env, own, each, deterministic=True) for name, each in self._policies.items()}
         # A latent that goes through a recurrent network has to be changed in every frame.
         self._every_frame = policy.features == "latent" and policy.memory.recurrent is not None
         self._done: Tensor | None = None

@@ -1,5 +1,6 @@
 """Record an agent's features and actions over time while it plays every style side by side."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,10 @@ from ludus.analysis.actions import ActionRecord, ActionRecorder
 from ludus.analysis.analysed_policy import AnalysedPolicy, Features, untrained_twin
 from ludus.core.errors import ConfigError
 from ludus.core.files import EXPORT_SUFFIX
-from ludus.envs.base import BatchedEnv, Observations, action_dtypes
+from ludus.envs.base import BatchedEnv, Observations
 from ludus.envs.world_parts import current_styles
-from ludus.evaluation.matches import Progress
-from ludus.evaluation.players import AgentPlayer, BatchActor, find_players, opponent_identities, seat_in_batch
+from ludus.evaluation.matches import Progress, no_actions, play_steps
+from ludus.evaluation.players import AgentPlayer, BatchActor, find_players, seat_in_batch
 from ludus.policies.policy import Policy
 
 Floats = NDArray[np.float32]
@@ -90,6 +91,10 @@ class _Recorder:
         self._times: list[int] = []
         self._clips: dict[str, list[Tensor]] = {}
         self._hidden: Tensor | None = None
+        self._frame = 0
+        self._playing = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+        self._ignored = no_actions(env)  # what others than the players would do
+        self._clipped_frames = torch.zeros(len(self._clip_games), dtype=torch.int64, device=env.device)
 
     def _seat(self) -> None:
         env, plan = self._env, self._plan
@@ -104,12 +109,11 @@ class _Recorder:
             )
         own = teams == sides[games % plan.matches % len(sides)].unsqueeze(1)
         self._labels = games // plan.matches
-        told = opponent_identities(self._policy.spec, plan.styles, self._labels) if self._has_bots else None
-        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed, identity=told)
+        self._agent = AgentPlayer(env, own, self._policy, seed=plan.seed)
         self._twin_player = None
         if self._twin is not None:
-            self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True, identity=told)
-        self._actions = ActionRecorder(env, own, self._policy, told) if plan.controls else None
+            self._twin_player = AgentPlayer(env, own, self._twin, deterministic=True)
+        self._actions = ActionRecorder(env, own, self._policy) if plan.controls else None
         if self._actions is not None and self._has_bots:
             self._actions.learn_styles(self._labels)
         self._others: list[BatchActor] = []
@@ -131,41 +135,34 @@ class _Recorder:
         self._clip_games = clipped[clipped < env.num_envs].to(env.device)
 
     def play(self, progress: Progress) -> Recording:
-        env = self._env
-        space = env.spec.action_space
-        shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
-        actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
-        ignored = actions.clone()
-        observations = env.reset(seed=self._plan.seed)
-        playing = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-        clip_frames = torch.zeros(len(self._clip_games), dtype=torch.int64, device=env.device)
-        for frame in range(self._frames):
-            self._agent.act(observations, actions, first=frame == 0)
-            if self._twin_player is not None:
-                self._twin_player.act(observations, ignored, first=frame == 0)
-            for other in self._others:
-                other.act(observations, actions, first=frame == 0)
-            sample = frame % self._every == 0
-            if self._actions is not None:
-                self._actions.note(observations, actions, ignored, playing, first=frame == 0, sample=sample)
-            if sample:
-                self._note(frame, observations, playing)
-            if frame < self._clip_frames:
-                self._clip(observations)
-                clip_frames += playing[self._clip_games]
-            result = env.step(actions)
+        observations = self._env.reset(seed=self._plan.seed)
+        played = play_steps(self._env, [self._agent, *self._others], observations, self._decided)
+        for _, result in itertools.islice(played, self._frames):
             if self._hidden is None and not self._has_bots:
                 self._hidden = result.state_metrics[HIDDEN_STYLE][:, 0].to(torch.int64).clone()
                 if self._actions is not None:
                     self._actions.learn_styles(self._hidden)
-            playing = playing & ~result.ended
-            observations = result.observations
-            if frame % _CHECK_EVERY == _CHECK_EVERY - 1:
-                progress((frame + 1) / self._frames)
-                if not bool(playing.any()):
+            self._playing = self._playing & ~result.ended
+            if self._frame % _CHECK_EVERY == 0:
+                progress(self._frame / self._frames)
+                if not bool(self._playing.any()):
                     break
         progress(1.0)
-        return self._finish(clip_frames)
+        return self._finish()
+
+    def _decided(self, observations: Observations, actions: Tensor) -> None:
+        """Note a frame in which everyone has decided."""
+        frame, sample, is_first = self._frame, self._frame % self._every == 0, self._frame == 0
+        if self._twin_player is not None:
+            self._twin_player.act(observations, self._ignored, first=is_first)
+        if self._actions is not None:
+            self._actions.note(observations, actions, self._ignored, self._playing, first=is_first, sample=sample)
+        if sample:
+            self._note(frame, observations, self._playing)
+        if frame < self._clip_frames:
+            self._clip(observations)
+            self._clipped_frames += self._playing[self._clip_games]
+        self._frame += 1
 
     def _note(self, frame: int, observations: Observations, playing: Tensor) -> None:
         noted = {"valid": playing, "trained": self._policy.seen[self._leads].float()}
@@ -183,7 +180,7 @@ class _Recorder:
         for name, tensor in observations.items():
             self._clips.setdefault(name, []).append(tensor.flatten(0, 1)[rows].clone())
 
-    def _finish(self, clip_frames: Tensor) -> Recording:
+    def _finish(self) -> Recording:
         stacked = {name: torch.stack(tensors).numpy() for name, tensors in self._notes.items()}
         labels = self._labels if self._hidden is None else self._hidden
         kinds = [name for name in ("trained", "untrained", "observation") if name in stacked]
@@ -194,7 +191,7 @@ class _Recorder:
         clips = {name: torch.stack(frames)[:, torch.from_numpy(kept)] for name, frames in self._clips.items()}
         seen = (labels.cpu().numpy(), times_s, stacked["valid"], features, stacked["styles_now"])
         done = None if self._actions is None else self._actions.finish()
-        return Recording(names, *seen, clips, clip_labels, clip_frames.cpu().numpy()[kept], done)
+        return Recording(names, *seen, clips, clip_labels, self._clipped_frames.cpu().numpy()[kept], done)
 
 
 def titles(players: Sequence[str]) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from ludus.analysis import probe as probing
 from ludus.analysis.ablation import Ablation, ablate
 from ludus.analysis.analysed_policy import Features, check_features
 from ludus.analysis.attention import AttentionClip, attention_clips, attention_to_tracks
-from ludus.analysis.behaviour import Behaviour, describe_behaviour, interval_json
+from ludus.analysis.behaviour import Behaviour, describe_behaviour
 from ludus.analysis.belief import (
     Belief,
     Classify,
@@ -32,8 +31,8 @@ from ludus.core.intervals import Interval
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 from ludus.envs.world_parts import styles_of
-from ludus.evaluation.evaluate import Evaluation, PolicyEvaluator
-from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress
+from ludus.evaluation.evaluate import PolicyEvaluator
+from ludus.evaluation.matches import MAX_ENVS, Progress, partial_progress
 from ludus.evaluation.players import check_player_name, find_players
 from ludus.policies.agent import Agent
 
@@ -45,7 +44,7 @@ _CLIP_S = 10.0
 _SWITCHES_S, _SWITCH_STEP_S = 45.0, 0.1  # recorded of matches against switching bots, and the sample interval
 _MAP_FRAMES = 1_500  # points of the t-SNE map, at most
 # Share of the run time, roughly; the ablation takes the rest.
-_SHARES = {"record": 0.2, "probe": 0.1, "drift": 0.1, "maps": 0.05, "sets": 0.15}
+_SHARES = {"record": 0.2, "probe": 0.1, "drift": 0.1, "maps": 0.05}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,6 @@ class Analysis:
     belief: Belief  # who the agent thinks it is fighting
     switching: tuple[SwitchingMatch, ...]  # the same in matches against a bot that switches its style
     behaviour: Behaviour  # what it does differently
-    sets: Evaluation | None  # score by match number within a set; None if no sets were requested
     notes: tuple[str, ...]  # what could not be measured, and why
     seconds: float
 
@@ -105,7 +103,6 @@ class Analysis:
             "belief": self.belief.as_json(self.recording),
             "switching": [match.as_json() for match in self.switching],
             "behaviour": self.behaviour.as_json(),
-            "sets": None if self.sets is None else _sets_json(self.sets),
             "verdict": [asdict(finding) for finding in judge(self)],
             "notes": list(self.notes),
             "seconds": self.seconds,
@@ -120,7 +117,6 @@ def analyse(
     seconds: float = 20.0,
     features: Features = "latent",
     ablation: bool = True,
-    best_of: int = 1,
     seed: int = 0,
     max_envs: int = MAX_ENVS,
     progress: Progress = lambda _: None,
@@ -134,13 +130,12 @@ def analyse(
         seconds: How much of the start of every match is recorded.
         features: The strategy latent, or the recurrent state.
         ablation: Whether to run the ablation, which takes most of the time.
-        best_of: Matches of a set; with 2 or more, sets are played too, over which the agent keeps its memory.
         seed: Seed of everything; equal seeds give equal numbers on the CPU.
         max_envs: Largest batch of the ablation.
         progress: Called with the fraction that is done.
 
     Raises:
-        ConfigError: The agent has no such features, there are too few styles or matches, or sets cannot be played.
+        ConfigError: The agent has no such features, or there are too few styles or matches.
         MissingDependencyError: scikit-learn is not installed.
     """
     probing.check_sklearn()
@@ -151,7 +146,6 @@ def analyse(
     work = _Work(agent, features, matches, seed, progress)
     with make_env(agent.spec.id, 1, agent.device, config=agent.settings or None) as env:
         agent.check_world(env.spec)
-        check_sets(env.spec, best_of)
         chosen, switchers = _choose_styles(env, styles)
         bots = env.spec.bots
     recording = work.record_styles(chosen, seconds)
@@ -161,7 +155,6 @@ def analyse(
     drift, reason = work.drift(recording, switched, bots)
     switching = () if switched is None else switching_matches(switched, classify, bots)
     planes = work.project(recording)
-    sets = work.play_sets((*chosen, *switchers), best_of, max_envs) if best_of > 1 else None
     played = work.ablate((*chosen, *switchers), max_envs) if ablation else None
     progress(1.0)
     points = {name: probing.match_means(values, recording.valid) for name, values in recording.features.items()}
@@ -180,7 +173,6 @@ def analyse(
         belief=belief,
         switching=switching,
         behaviour=describe_behaviour(recording.actions, recording.labels, len(recording.styles)),
-        sets=sets,
         notes=(reason,) if reason else (),
         seconds=time.perf_counter() - started_s,
     )
@@ -269,24 +261,13 @@ class _Work:
         labels = recording.labels[matches[chosen]]
         return Planes(plane[: len(frames)], labels, shares, plane[len(frames) :], tsne)
 
-    def play_sets(self, opponents: tuple[str, ...], best_of: int, max_envs: int) -> Evaluation:
-        """Play sets of matches, over which the agent keeps its memory."""
-        progress = self._part("sets")
-        with self._evaluated(opponents, best_of, max_envs) as evaluator:
-            return evaluator.play(self._policy, progress=progress)
-
     def ablate(self, opponents: tuple[str, ...], max_envs: int) -> Ablation:
         """Play the matches of the ablation."""
         progress = self._part("ablation")
-        with self._evaluated(opponents, 1, max_envs) as evaluator:
-            return ablate(self._policy, evaluator, self._matches, self._features, progress)
-
-    @contextmanager
-    def _evaluated(self, opponents: tuple[str, ...], best_of: int, max_envs: int) -> Iterator[PolicyEvaluator]:
-        sets = -(-self._matches // best_of)
-        with self._make(min(max(len(opponents), 1) * sets, max_envs)) as env:
+        with self._make(min(max(len(opponents), 1) * self._matches, max_envs)) as env:
             found = find_players(opponents, env)
-            yield PolicyEvaluator(env, found, matches=self._matches, best_of=best_of, seed=self._seed)
+            evaluator = PolicyEvaluator(env, found, matches=self._matches, seed=self._seed)
+            return ablate(self._policy, evaluator, self._matches, self._features, progress)
 
 
 def _choose_styles(env: BatchedEnv, styles: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -304,30 +285,6 @@ def _fit_all(recording: Recording) -> Probe:
     """Fit a probe to all matches, to classify others."""
     labels = np.ascontiguousarray(np.broadcast_to(recording.labels, recording.valid.shape)[recording.valid])
     return probing.fit_probe(recording.features["trained"][recording.valid], labels, len(recording.styles))
-
-
-def _sets_json(sets: Evaluation) -> dict[str, Any]:
-    """Return the score by match number within a set, over all opponents and for each."""
-
-    def of_row(row: Mapping[str, Any], name: str) -> dict[str, float | None]:
-        return interval_json(Interval(*(float(row[f"{name}{part}"]) for part in ("", "_low", "_high"))))
-
-    score, numbers = sets.judged_by, range(1, sets.best_of + 1)
-    return {
-        "best_of": sets.best_of,
-        "score": score,
-        "sets": sets.rows[0]["matches"] // sets.best_of,
-        "by_match": list(map(interval_json, sets.by_match)),
-        "gain": None if sets.gain is None else interval_json(sets.gain),
-        "opponents": [
-            {
-                "opponent": str(row["opponent"]),
-                "by_match": [of_row(row, f"{score}_match_{number}") for number in numbers],
-                "gain": of_row(row, f"{score}_gain"),
-            }
-            for row in sets.rows
-        ],
-    }
 
 
 def _probe_json(probe: ProbeResult) -> dict[str, Any]:

@@ -44,7 +44,6 @@ def _findings(analysis: "Analysis") -> Iterator[Finding]:
     yield _action(analysis)
     yield _use(analysis)
     yield _switches(analysis)
-    yield _sets(analysis)
 
 
 def _recognition(analysis: "Analysis") -> Finding:
@@ -189,24 +188,6 @@ def _switches(analysis: "Analysis") -> Finding:
         return Finding(question, "not seen", "unknown", text)
     text += f" Time constant {drift.probe_time_constant_s:.1f} s."
     return Finding(question, "yes", "good", text)
-
-
-def _sets(analysis: "Analysis") -> Finding:
-    question, sets = "Does it adapt over a set?", analysis.sets
-    if sets is None or sets.gain is None:
-        return Finding(question, _NOT_KNOWN, "unknown", "No sets were played; --best-of 5 plays sets of five matches.")
-    is_rate = sets.judged_by == "win_rate"
-    first, last, gain = sets.by_match[0], sets.by_match[-1], sets.gain
-    form, gained = (_share, _points(gain)) if is_rate else (_plain, _plain(gain))
-    text = (
-        f"Against the same opponent {sets.best_of} times in a row, with its memory kept: {form(first)} in the first "
-        f"match, {form(last)} in the last one, a gain of {gained}."
-    )
-    if gain.low > 0.0:
-        return Finding(question, "yes", "good", text)
-    if gain.high < 0.0:
-        return Finding(question, "it gets worse", "bad", text)
-    return Finding(question, "not seen", "unknown", f"{text} The interval includes 0.")
 
 
 def _percent(share: float) -> str:

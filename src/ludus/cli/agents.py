@@ -16,7 +16,7 @@ def agents(
     json: AsJson = False,
 ) -> None:
     """List the agents that come with Ludus, with their measured strength; or print the model card of one."""
-    from ludus.policies.shipped import agent_card, agent_names, gauntlet_names
+    from ludus.policies.shipped import agent_card, agent_names
 
     if name is not None:
         facts = _facts(name)
@@ -30,17 +30,14 @@ def agents(
         return
     listed = [_facts(each) for each in agent_names()]
     if json:
-        print_json({"agents": listed, "gauntlet": [_facts(each) for each in gauntlet_names()]})
+        print_json({"agents": listed})
         return
     rows = [
         (each["name"], each["world"], each["summary"], each["result"], f"{each['bytes'] / 1e3:.0f} kB", each["command"])
         for each in listed
     ]
     print_table(("name", "world", "what it is", "measured", "size", "trained with"), rows)
-    print_ok(
-        f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME. Opponents of the "
-        f"gauntlet: {', '.join(gauntlet_names())}"
-    )
+    print_ok(f"{len(rows)} agents; use a name wherever a command takes an agent: ludus demo NAME")
 
 
 def _facts(name: str) -> dict[str, Any]:

@@ -39,14 +39,6 @@ def analyze(
     ablation: Annotated[
         bool, Option("--ablation/--no-ablation", help="Also play with the latent zeroed and shuffled.")
     ] = True,
-    best_of: Annotated[
-        int | None,
-        Option(
-            min=1,
-            help="Also play sets of so many matches, over which the agent keeps its memory; 1 plays none. By default "
-            "league.best_of of the agent's run.",
-        ),
-    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     plugin: Plugin = None,
@@ -56,14 +48,13 @@ def analyze(
     load_plugins(plugin)
     from ludus.analysis.figures import draw_analysis
     from ludus.analysis.summary import analyse
-    from ludus.evaluation.evaluate import stored_best_of
     from ludus.reports.analysis_page import PAGE, write_analysis_page
 
     agent, loaded, place = load_agent_on(agent, device)
     line = ShareLine("analysis")
     analysis = analyse(
         loaded, against or None, matches=matches, seconds=seconds, features=features, ablation=ablation,
-        best_of=stored_best_of(agent) if best_of is None else best_of, seed=seed, progress=line.tell,
+        seed=seed, progress=line.tell,
     )  # fmt: skip
     line.close()
     folder = _make_folder(out, agent)

@@ -1,18 +1,14 @@
 """`ludus eval`: an agent plays hundreds of matches against every opponent or in every scenario, as a table."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
 from ludus.cli.completion import complete_agent
 from ludus.cli.console import ShareLine, echo, print_json, print_ok, show_table
 from ludus.cli.options import AgentName, AsJson, Deterministic, Device, Games, Plugin, Seed, load_agent_on, load_plugins
-from ludus.core.errors import ConfigError, UnknownNameError
-
-if TYPE_CHECKING:
-    from ludus.evaluation.evaluate import Evaluation
+from ludus.core.errors import UnknownNameError
 
 # Column -> number of a row and its format; columns that no row has are left out. All numbers are in --json. At each
 # space a title is broken on a terminal, so that the table of brawl fits into 80 columns.
@@ -25,7 +21,6 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
 _OUTCOMES = ("win_rate", "mean_return")
 _LARGEST = {"damage_ratio": 999}  # quotients; above, they are by next to nothing
 _WIDTH = 80  # letters in a line of the second table
-_MOST_MATCHES_SHOWN = 6  # of a set; of longer ones some, evenly spread
 
 
 def evaluate(
@@ -51,13 +46,6 @@ def evaluate(
     matches: Annotated[
         int, Option(min=1, help="Matches against each opponent in each mode, episodes in each scenario.")
     ] = 400,
-    best_of: Annotated[
-        int,
-        Option(
-            min=1, help="Matches of a set: the same opponent, and agents keep their memory. Shows the score by match."
-        ),
-    ] = 1,
-    plot: Annotated[Path | None, Option(help="Plot the score over the matches of a set into this PNG file.")] = None,
     seed: Seed = 0,
     device: Device = "auto",
     games: Games = 4096,
@@ -66,8 +54,6 @@ def evaluate(
     json: AsJson = False,
 ) -> None:
     """Play an agent against bots and agents, or in scenarios, and print how well it does, with intervals."""
-    if plot is not None and best_of == 1:
-        raise ConfigError("--plot shows the score over the matches of a set; add --best-of 2 or more")
     load_plugins(plugin)
     from ludus.evaluation.display import display_settings
     from ludus.evaluation.evaluate import evaluate as evaluate_agent
@@ -80,24 +66,17 @@ def evaluate(
         loaded, against or None, scenarios=scenario or None,
         modes={name: display_settings(world, settings, words=words) for name, settings in modes.items()},
         config=display_settings(world, loaded.stored, words=words) or None,
-        matches=matches, best_of=best_of, seed=seed, deterministic=deterministic, max_envs=games, progress=line.tell,
+        matches=matches, seed=seed, deterministic=deterministic, max_envs=games, progress=line.tell,
     )  # fmt: skip
     line.close()
-    if plot is not None:
-        from ludus.evaluation.set_plot import plot_by_match
-
-        plot_by_match(evaluation, plot, f"{agent} in {evaluation.world}")
     if json:
         asked = {"agent": agent, "seed": seed, "deterministic": deterministic, "device": place}
         print_json(asked | evaluation.as_json())
         return
     _show(evaluation.rows, title=f"{agent} in {evaluation.world}")
-    _show_by_match(evaluation)
     total = "" if evaluation.mean_win_rate is None else f", mean win rate {evaluation.mean_win_rate:.1%}"
     count = sum(row["matches"] for row in evaluation.rows)
     print_ok(f"{count} matches in {evaluation.seconds:.1f} s on {place}{total}")
-    if plot is not None:
-        print_ok(f"plot in {plot}")
 
 
 def _choose_modes(agent: str, names: Sequence[str] | None, *, has_words: bool) -> Mapping[str, Mapping[str, Any]]:
@@ -125,34 +104,6 @@ def _show(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     numbers = [name for name, value in rows[0].items() if name not in shown and not isinstance(value, str)]
     if numbers:
         _show_numbers(rows, numbers)
-
-
-def _show_by_match(evaluation: "Evaluation") -> None:
-    """Print the score by match number within a set: a line for each row, one for their mean, and the gain."""
-    if evaluation.gain is None:
-        return
-    from ludus.evaluation.set_plot import gain_text
-
-    score, best_of = evaluation.judged_by, evaluation.best_of
-    form, unit = (".1%", "won %") if score == "win_rate" else (".2f", score.replace("_", " "))
-    step = max(1, -(-(best_of - 1) // (_MOST_MATCHES_SHOWN - 1)))
-    shown = sorted({*range(1, best_of + 1, step), best_of})
-    cells = [
-        [
-            " ".join(str(row[key]) for key in ("opponent", "mode", "side") if row.get(key)),
-            *(format(row[f"{score}_match_{number}"], form).removesuffix("%") for number in shown),
-            _cell(row, f"{score}_gain", f"+{form}"),
-        ]
-        for row in evaluation.rows
-    ]
-    if len(cells) > 1:
-        means = [format(evaluation.by_match[number - 1].estimate, form).removesuffix("%") for number in shown]
-        value, *ends = (format(number, f"+{form}").removesuffix("%") for number in evaluation.gain)
-        cells.append(["mean", *means, f"{value} ({' to '.join(ends)})"])
-    echo()
-    show_table(("opponent", *(f"match {number}" for number in shown), "last - first"), cells, title=f"{unit} by match")
-    sets = sum(row["matches"] for row in evaluation.rows) // best_of
-    print_ok(f"last minus first match of {sets} sets: {gain_text(evaluation)}")
 
 
 def _show_numbers(rows: Sequence[Mapping[str, Any]], numbers: Sequence[str]) -> None:

@@ -7,7 +7,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError
 
@@ -52,37 +51,6 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(mean, -math.inf, math.inf)
     margin = t_quantile(0.5 + confidence / 2, array.size - 1) * float(array.std(ddof=1)) / math.sqrt(array.size)
     return Interval(mean, mean - margin, mean + margin)
-
-
-def paired_difference(
-    first: Sequence[bool] | NDArray[np.bool_], second: Sequence[bool] | NDArray[np.bool_], confidence: float = 0.95
-) -> Interval:
-    """Return the share of successes of `second` minus that of `first`, two trials of the same subjects each.
-
-    The interval is Newcombe's for paired shares (1998, method 10): Wilson's intervals of both, with the correlation phi
-    of the pairs. Unlike that of a mean it has a width also where all pairs are alike.
-    """
-    before, after = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
-    if before.ndim != 1 or before.shape != after.shape or before.size == 0:
-        raise ConfigError(f"pairs need two lists of one length, at least 1; got {before.shape} and {after.shape}")
-    count = before.size
-    share, low, high = wilson_interval(int(after.sum()), count, confidence)
-    share_before, low_before, high_before = wilson_interval(int(before.sum()), count, confidence)
-    both, neither = int((before & after).sum()), int((~before & ~after).sum())
-    gained, lost = int((~before & after).sum()), int((before & ~after).sum())
-    covariance = float(both * neither - gained * lost)
-    if covariance > 0.0:  # Newcombe's correction for continuity
-        covariance = max(covariance - count / 2.0, 0.0)
-    margins = (both + gained) * (lost + neither) * (both + lost) * (gained + neither)
-    phi = covariance / math.sqrt(margins) if margins else 0.0
-    value = share - share_before
-    below = _joined(share - low, high_before - share_before, phi)
-    above = _joined(high - share, share_before - low_before, phi)
-    return Interval(value, value - below, value + above)
-
-
-def _joined(one: float, other: float, correlation: float) -> float:
-    return math.sqrt(max(one * one - 2.0 * correlation * one * other + other * other, 0.0))
 
 
 def mean_of_intervals(intervals: Sequence[Interval]) -> Interval:

@@ -34,8 +34,6 @@ from ludus.envs.spaces import Reflection as Reflection
 Observations: TypeAlias = dict[str, Tensor]
 Blocks: TypeAlias = Mapping[str, Mapping[str, tuple[int, int]]]
 
-OPPONENT_IDENTITY = "opponent_identity"  # observation entry that tells who the opponent is; see `ludus.envs.revealed`
-
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
@@ -67,8 +65,6 @@ class EnvSpec:
             ones; nothing by default.
         bot_families: Further scripted players that `BatchedEnv.bots` can make, by what is before the colon of a name:
             `openspiel` for `openspiel:greenberg`. They play where they are named, and not among all bots of the world.
-        opponent_names: Opponents that the entry `opponent_identity` encodes, in order, where the learner is told who it
-            plays; see `ludus.envs.revealed`. No world sets it itself.
 
     Raises:
         ConfigError: The mirror, or what is said about choices, does not fit the spaces.
@@ -94,15 +90,11 @@ class EnvSpec:
     mirror: Mirror | None = None
     actions: ActionKinds = field(default_factory=ActionKinds)
     bot_families: tuple[str, ...] = ()
-    opponent_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         wrong = next(choice_faults(self.observation_space, self.action_space, self.actions), None)
         if wrong is not None:
             raise ConfigError(f"the choices of {self.id} do not fit: {wrong}")
-        identity = self.observation_space.spaces.get(OPPONENT_IDENTITY)
-        if self.opponent_names and (identity is None or identity.shape != (len(set(self.opponent_names)),)):
-            raise ConfigError(f"{self.id} needs an entry {OPPONENT_IDENTITY} with a value for each of opponent_names")
         for entry, names in self.fields.items():
             space = self.observation_space.spaces.get(entry)
             groups = {name.rpartition(".")[0] for name in names}
@@ -236,8 +228,6 @@ class BatchedEnv(ABC):
     size of the batch nor on the number of threads. Game `i` of the batch has index `first_game + i`.
 
     `warnings` says what people should know about games with these settings before they trust their numbers.
-
-    `best_of` episodes in a row of a game are a set, over which the same opponent plays; see `play_sets`.
     """
 
     spec: EnvSpec
@@ -246,7 +236,6 @@ class BatchedEnv(ABC):
     seed: int
     first_game: int
     warnings: tuple[str, ...] = ()
-    best_of: int = 1
     _action_form: tuple[tuple[int, ...], tuple[torch.dtype, ...]] | None = None  # shape and types, once they are needed
 
     def _take_request(self, spec: EnvSpec, request: EnvRequest) -> None:
@@ -260,9 +249,13 @@ class BatchedEnv(ABC):
         """Device that the games are played on; where it is another than `device`, their tensors are copied."""
         return self.device
 
-    def play_sets(self, best_of: int) -> None:
-        """Let scripted players keep what they draw for a match over `best_of` episodes: keyed by episode // best_of."""
-        self.best_of = best_of
+    @property
+    def unwrapped(self) -> "BatchedEnv":
+        """The games of the world itself, without what was put around them."""
+        return self
+
+    def play_sets(self, matches: int) -> None:  # noqa: B027 - most worlds draw nothing for a match
+        """Let scripted players keep what they draw for a match over so many matches of a game in a row."""
 
     @abstractmethod
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:

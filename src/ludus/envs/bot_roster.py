@@ -65,15 +65,10 @@ class BotRoster:
         """Whether a CUDA graph can hold `act`: all bots are kernels."""
         return self._python is None and (self._own is None or getattr(self._own, "can_be_recorded", False))
 
-    def begin(self, games: Tensor, set_starts: Tensor | None = None) -> None:
-        """Note that episodes begin with the next call of `act`.
-
-        Args:
-            games: `(games,)` bool, games whose episodes begin.
-            set_starts: `(games,)` bool, those of them in which a set begins; all if None.
-        """
+    def begin(self, games: Tensor) -> None:
+        """Note that in `games` `(games,)` bool episodes begin with the next call of `act`."""
         if self._python is not None:
-            self._python.begin(games, games if set_starts is None else set_starts)
+            self._python.begin(games)
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
         """Write the bots' actions.
@@ -123,27 +118,23 @@ class _PythonRoster:
         self._starts = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
         self._frames = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
         self._episodes = torch.full_like(self._frames, -1)
-        self._sets = self._episodes if env.best_of == 1 else self._episodes.clone()
-        # Random bits of every seat that stay for a set: drawn when one begins, not in every step.
+        # Random bits of every seat that stay for an episode: drawn when one begins, not in every step.
         self._games = env.first_game + torch.arange(env.num_envs, device=env.device)
         self._seat_numbers = torch.arange(self._seats, device=env.device)
         self._drawn = torch.zeros(env.num_envs * self._seats, dtype=torch.int64, device=env.device)
         self._draw()
 
-    def begin(self, games: Tensor, set_starts: Tensor) -> None:
+    def begin(self, games: Tensor) -> None:
         """See `BotRoster.begin`; it changes tensors in place, so that a CUDA graph may hold it."""
         self._starts |= games
         self._episodes += games
-        if self._sets is not self._episodes:
-            self._sets += set_starts
         self._frames.masked_fill_(games, 0)
-        new_sets = games if self._sets is self._episodes else set_starts
-        if not new_sets.is_cpu or bool(new_sets.any()):  # on a GPU, asking would wait for it
+        if not games.is_cpu or bool(games.any()):  # on a GPU, asking would wait for it
             self._draw()
 
     def _draw(self) -> None:
-        games, sets = self._games.unsqueeze(1), self._sets.unsqueeze(1)
-        drawn = stream_hash_tensor(self._env.seed, games, sets, 0, _STREAM_PARAMETER, self._seat_numbers)
+        games, episodes = self._games.unsqueeze(1), self._episodes.unsqueeze(1)
+        drawn = stream_hash_tensor(self._env.seed, games, episodes, 0, _STREAM_PARAMETER, self._seat_numbers)
         self._drawn.copy_(drawn.flatten())
 
     def act(self, observations: Observations, assignment: Tensor, actions: Tensor) -> None:
@@ -201,8 +192,7 @@ class _PythonRoster:
             raise StateError(f"the state of the bots in Python has unknown parts: {', '.join(sorted(rest)[:3])}")
 
     def _counters(self) -> dict[str, Tensor]:
-        counters = {"starts": self._starts, "frames": self._frames, "episodes": self._episodes}
-        return counters if self._sets is self._episodes else counters | {"sets": self._sets}
+        return {"starts": self._starts, "frames": self._frames, "episodes": self._episodes}
 
 
 @dataclass(frozen=True, slots=True)

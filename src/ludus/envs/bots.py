@@ -308,9 +308,10 @@ class BotObservation(ObservationView):
         return uniform(mix(self._chances, number + 1))
 
     def parameter(self, number: int = 0) -> Tensor:
-        """Return random numbers in [0, 1), one per row, that stay the same in all steps of a match, or of a set.
+        """Return random numbers in [0, 1), one per row, that stay the same in all steps of an episode.
 
-        A bot that draws its parameters from these is the same opponent in all matches of a set (`league.best_of`).
+        A bot that draws its parameters from these is the same opponent in all matches of a set
+        (`matches_per_episode`).
 
         Args:
             number: Other numbers give other, independent draws.

@@ -48,10 +48,10 @@ class DeviceBridge(BatchedEnv):
         """Device that the games are played on."""
         return self.games.device
 
-    def play_sets(self, best_of: int) -> None:
-        """Let scripted players stay the same over a set; see `BatchedEnv.play_sets`."""
-        self.games.play_sets(best_of)
-        super().play_sets(best_of)
+    @property
+    def unwrapped(self) -> BatchedEnv:
+        """The games of the world; see `BatchedEnv.unwrapped`."""
+        return self.games.unwrapped
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start new episodes; see `BatchedEnv.reset`."""

@@ -56,12 +56,6 @@ class KernelEnv(BatchedEnv):
         self._run_restart()
         return self._observations
 
-    def play_sets(self, best_of: int) -> None:
-        """Let scripted players stay the same over a set; see `BatchedEnv.play_sets`."""
-        if best_of != self.best_of:
-            super().play_sets(best_of)
-            self._take_seed(self.seed)  # makes the rules again, of which it is one
-
     def _check_mask(self, games: Tensor) -> None:
         if not isinstance(games, Tensor):
             raise ActionError(f"reset takes a bool tensor of the games to restart, got {type(games).__name__}")

@@ -13,7 +13,7 @@ from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError, 
 from ludus.envs.own_games import env_name as env_name  # the registry's users find them here too
 from ludus.envs.own_games import register_env as register_env
 from ludus.envs.own_games import register_world as register_world
-from ludus.envs.settings import EnvSettings
+from ludus.envs.settings import EnvSettings, MatchSettings
 from ludus.envs.world import (
     GYMNASIUM_PREFIX,
     PETTINGZOO_PREFIX,
@@ -86,7 +86,7 @@ def make_env(
         if games_device is not None or not _is_cuda_here(device):
             raise
         made = make(replace(request, device="cpu"))
-    made = _on_device(made, device)
+    made = _on_device(_in_sets(made, name, config or {}), device)
     for text in made.warnings:
         _warn_once(text)
     return made
@@ -96,6 +96,21 @@ def _is_cuda_here(device: "str | torch.device") -> bool:
     import torch
 
     return str(device).partition(":")[0] == "cuda" and torch.cuda.is_available()
+
+
+def _in_sets(env: "BatchedEnv", name: str, config: Mapping[str, Any]) -> "BatchedEnv":
+    """Return the games with as many matches in an episode as the settings say, in worlds that have this setting."""
+    matches = config.get("matches_per_episode", 1)
+    model = settings_model(name) if matches != 1 else None
+    if model is None or not issubclass(model, MatchSettings):
+        return env
+    from ludus.envs.match_set import MatchSetEnv
+
+    try:
+        return MatchSetEnv(env, matches)
+    except BaseException:
+        env.close()
+        raise
 
 
 def _on_device(env: "BatchedEnv", device: "str | torch.device") -> "BatchedEnv":

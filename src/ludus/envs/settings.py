@@ -12,6 +12,7 @@ from ludus.core.text import short_text
 CORES = os.cpu_count() or 1
 MOST_WORKERS = max(32, 4 * CORES)  # worker processes of a batch: more would only be in each other's way
 
+MOST_MATCHES = 20  # of an episode
 _MOST_FAULTS = 10  # of one error: a file may have thousands
 
 EpisodeSteps: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
@@ -26,6 +27,17 @@ class EnvSettings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class MatchSettings(EnvSettings):
+    """Base of the settings of worlds of matches.
+
+    Attributes:
+        matches_per_episode: Matches of an episode: a set against the same opponent in the same seats, over which all
+            memories are kept. All of them are played, and who wins more of them wins the episode.
+    """
+
+    matches_per_episode: Annotated[int, Field(ge=1, le=MOST_MATCHES)] = 1
 
 
 def host_threads(asked: int | None) -> int:

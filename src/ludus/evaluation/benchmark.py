@@ -465,8 +465,7 @@ def play_batches(
             )
             before, size = sum(weights[: len(played)]) / sum(weights), sum(batch.games for batch in same) / sum(weights)
             report = partial(_report, progress, before, size)
-            found = evaluator.play_batches(agent.policy, [batch.number for batch in same], progress=report)
-            played += [concatenate(results) for results in found]
+            played += evaluator.play_batches(agent.policy, [batch.number for batch in same], progress=report)
     return played
 
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
-from torch import Tensor
 
 from ludus.core.errors import AgentError, ConfigError, LudusError
-from ludus.envs.base import BatchedEnv, action_dtypes
+from ludus.envs.base import BatchedEnv
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import bot_names, is_bot
 from ludus.envs.registry import make_env, place_for
-from ludus.evaluation.matches import check_two_sides
+from ludus.evaluation.matches import check_two_sides, no_actions
 from ludus.evaluation.players import (
     AgentPlayer,
     Player,
@@ -181,7 +180,7 @@ def _check_agent(label: str, name: str, agent: Agent | LudusError, env: BatchedE
         raise agent
     agent.check_world(env.spec)
     player = AgentPlayer(env, one_seat(env, 0), agent.policy, name=label)
-    player.act(env.reset(), _no_actions(env), first=True)
+    player.act(env.reset(), no_actions(env), first=True)
     if player.fault is not None:
         raise AgentError(player.fault.reason)
     return Entry(label, name, Player(name, agent.policy), measure_reaction(agent, env))
@@ -199,7 +198,7 @@ def measure_reaction(agent: Agent, env: BatchedEnv) -> ReactionTime:
     """
     allowance = agent.policy.allowance
     limit_s = math.inf if allowance is None else allowance.decision_s(1)
-    actions, observations = _no_actions(env), env.reset()
+    actions, observations = no_actions(env), env.reset()
     state: RecurrentState | None = None
     seconds: list[float] = []
     began_s = time.perf_counter()
@@ -219,13 +218,6 @@ def measure_reaction(agent: Agent, env: BatchedEnv) -> ReactionTime:
     counted = sorted(seconds[_WARM_UP:] or seconds[1:])
     rank = min(len(counted) - 1, round(0.99 * len(counted)))
     return ReactionTime(statistics.median(counted), counted[rank], 1.0 / env.spec.rate_hz, len(counted))
-
-
-def _no_actions(env: BatchedEnv) -> Tensor:
-    """Return actions `(games, seats, ...)` of 0."""
-    space = env.spec.action_space
-    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
-    return torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
 
 
 def _synchronize(device: torch.device) -> None:

@@ -2,21 +2,20 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from ludus.core.errors import CheckpointError, ConfigError, UnknownNameError
-from ludus.core.intervals import Interval, mean_of_intervals
 from ludus.core.random import stream_hash
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env, with_overrides
 from ludus.envs.stored import CONFIG_FILE, StoredSettings
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
-from ludus.evaluation.matches import MAX_ENVS, Progress, check_sets, partial_progress, play_first_sets
+from ludus.evaluation.matches import MAX_ENVS, Progress, partial_progress, play_first_matches
 from ludus.evaluation.players import (
     Contender,
     Perturbation,
@@ -27,20 +26,17 @@ from ludus.evaluation.players import (
     find_players,
     games_at_once,
     load_agent,
-    opponent_identities,
     perturb,
     seat_in_batch,
     seat_policy,
 )
-from ludus.evaluation.results import MatchResults, MatchStatistics, Row, by_match_columns, concatenate, result_row
+from ludus.evaluation.results import MatchResults, MatchStatistics, Row, concatenate, result_row
 from ludus.policies.agent import Agent, find_checkpoint
 from ludus.policies.policy import Policy
 from ludus.policies.shipped import find_agent_path
 from ludus.store import load_checkpoint, read_manifest
 
 _CONFIG = "config"  # name of a run's configuration in a checkpoint
-_T = TypeVar("_T")
-
 _FEW_GAMES = 16  # that cost little, whatever a file says of their size
 _STREAM_GAMES = 0x9A3E  # seeds of later batches
 _STREAM_AGENT = 0xA9E7  # seeds of the agents' sampled actions
@@ -56,12 +52,10 @@ class Evaluation:
         rows: One per opponent (its name is empty in a world of one team) or per `scenario`; per `mode` where there are
             modes, and per `side`, such as `2v1`, where teams are unequal. Columns: `matches`; where there are winners
             `wins`, `draws`, `losses`, `win_rate` with `win_rate_low` and `win_rate_high`; where there is a reward
-            `mean_return` likewise; `mean_length` likewise; and the agent's episode metrics. With sets, the score by
-            match number too: see `by_match_columns`.
+            `mean_return` likewise; `mean_length` likewise; and the agent's episode metrics; see `result_row`.
         seconds: Wall time.
         mode: Sizes of the teams, as in `EnvSpec.mode`; empty where there were several modes.
         warnings: Caveats about the games; see `BatchedEnv`.
-        best_of: Matches of a set.
     """
 
     world: str
@@ -69,7 +63,6 @@ class Evaluation:
     seconds: float
     mode: str = ""
     warnings: tuple[str, ...] = ()
-    best_of: int = 1
 
     @property
     def mean_win_rate(self) -> float | None:
@@ -94,20 +87,6 @@ class Evaluation:
         """Name of the column of `score`."""
         return next(name for name in ("win_rate", "mean_return", "mean_length") if name in self.rows[0])
 
-    @property
-    def by_match(self) -> tuple[Interval, ...]:
-        """Mean score over all rows by match number within a set, with intervals; empty without sets."""
-        numbers = range(1, self.best_of + 1) if self.best_of > 1 else ()
-        return tuple(self._mean_interval(f"{self.judged_by}_match_{number}") for number in numbers)
-
-    @property
-    def gain(self) -> Interval | None:
-        """Mean over all rows of the score in the last match of a set minus that in the first; None without sets."""
-        return self._mean_interval(f"{self.judged_by}_gain") if self.best_of > 1 else None
-
-    def _mean_interval(self, name: str) -> Interval:
-        return mean_of_intervals([Interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in self.rows])
-
     def mean(self, name: str) -> float:
         """Return the mean of any column over all rows with equal weight; of the first scenario where there are some.
 
@@ -122,7 +101,7 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values; None stands for an infinite bound of an interval."""
-        document = {
+        return {
             "world": self.world,
             "opponents": [_finite(row) for row in self.rows],
             "mean_win_rate": self.mean_win_rate,
@@ -130,11 +109,6 @@ class Evaluation:
             "seconds": self.seconds,
             "warnings": list(self.warnings),
         }
-        if self.gain is None:
-            return document
-        curve = [{"match": number} | _finite(each._asdict()) for number, each in enumerate(self.by_match, 1)]
-        sets = {"best_of": self.best_of, "score": self.judged_by, "by_match": curve}
-        return document | sets | {"gain": _finite(self.gain._asdict())}
 
     def _mean(self, name: str) -> float | None:
         judged = self.rows[:1] if "trial" in self.rows[0] else self.rows
@@ -156,7 +130,6 @@ def evaluate(
     modes: Mapping[str, Mapping[str, Any]] | None = None,
     world: str | None = None,
     matches: int = 400,
-    best_of: int = 1,
     seed: int = 0,
     device: str | torch.device | None = None,
     config: Mapping[str, Any] | None = None,
@@ -177,8 +150,6 @@ def evaluate(
             in each mode.
         world: Where to play; the agent's own world if None.
         matches: Per opponent and mode, half of them from either side; episodes per scenario.
-        best_of: Matches of a set, all of them against the same opponent from the same side, over which agents keep
-            their memory. `matches` is rounded up to whole sets. Rows then have the score by match number within a set.
         seed: Seed of everything.
         device: Where to play; for a path `cpu` if None, for a loaded agent its own device.
         config: Settings of the world; those that the agent was trained with if None.
@@ -222,17 +193,14 @@ def evaluate(
                 if against is None:
                     against = env.spec.bots if len(set(env.spec.teams)) > 1 else ()
                 most = min(most, env.spec.max_envs or most)
-        check_sets(policy.spec, best_of)
         agents = (policy, *(each.policy for each in against if isinstance(each, Player)))
         most = games_at_once(agents, policy.spec.seats, min(max_envs, most))
-        games = min(max(len(against), 1) * -(-matches // best_of), most)
+        games = min(max(len(against), 1) * matches, most)
         with make_env(world, max(games, 1), place, seed=seed, config=settings) as env:
             if isinstance(agent, Agent):
                 agent.check_world(env.spec)
             found = find_players(against, env)
-            evaluator = PolicyEvaluator(
-                env, found, matches=matches, best_of=best_of, seed=seed, deterministic=deterministic
-            )
+            evaluator = PolicyEvaluator(env, found, matches=matches, seed=seed, deterministic=deterministic)
             return evaluator.play(policy, progress=progress)
 
     kind, variants = ("trial", chosen) if chosen else ("mode", dict(modes or {}))
@@ -270,7 +238,7 @@ def _joined(kind: str, parts: Mapping[str, Evaluation]) -> Evaluation:
     warnings = dict.fromkeys(text for part in parts.values() for text in part.warnings)
     seconds = sum(part.seconds for part in parts.values())
     first = next(iter(parts.values()))
-    return Evaluation(first.world, tuple(rows), seconds, warnings=tuple(warnings), best_of=first.best_of)
+    return Evaluation(first.world, tuple(rows), seconds, warnings=tuple(warnings))
 
 
 class PolicyEvaluator:
@@ -279,9 +247,6 @@ class PolicyEvaluator:
     Every opponent gets equally many games; in half of them the policy plays the first team, in the other half the
     second. It plays all seats of its team, and the opponent all other seats. Where teams are unequal, each side has a
     row of its own. The games of all opponents lie side by side in the batch.
-
-    With sets every game plays `best_of` matches in a row, over which all agents keep their memory, and bots the
-    parameters that they drew.
     """
 
     def __init__(
@@ -290,7 +255,6 @@ class PolicyEvaluator:
         opponents: Sequence[Player],
         *,
         matches: int = 400,
-        best_of: int = 1,
         seed: int = 0,
         deterministic: bool = False,
         perturbation: Perturbation | None = None,
@@ -300,8 +264,7 @@ class PolicyEvaluator:
         Args:
             env: Games without other players; as many as fit into one batch.
             opponents: The opponents; none in a world of one team.
-            matches: Matches per opponent; rounded up to whole sets.
-            best_of: Matches of a set.
+            matches: Matches per opponent.
             seed: Seed of everything.
             deterministic: Whether agents take the most likely action.
             perturbation: Perturbation of the policy's observations; none if None.
@@ -318,10 +281,8 @@ class PolicyEvaluator:
         if alone and opponents:
             names = ", ".join(opponent.name for opponent in opponents)
             raise ConfigError(f"{env.spec.id} has one team and no opponents, got {names}")
-        check_sets(env.spec, best_of)
-        env.play_sets(best_of)
         self._env, self._opponents = env, tuple(opponents)
-        self._best_of, self._sets = best_of, -(-matches // best_of)
+        self._matches = matches
         self._seed, self._deterministic, self._perturbation = seed, deterministic, perturbation
         self._names = tuple(opponent.name for opponent in opponents) or ("",)
         self._episode_metrics = metrics_of(env.spec.id)
@@ -335,63 +296,46 @@ class PolicyEvaluator:
             progress: Called with the fraction that is done.
         """
         started_s = time.perf_counter()
-        by_match, spec = self.play_sets(policy, progress=progress), self._env.spec
-        results = concatenate(by_match)
+        results, spec = self.play_matches(policy, progress=progress), self._env.spec
         has_sides = len({spec.side(team) for team in spec.teams}) > 1
         rows: list[Row] = []
         for index, name in enumerate(self._names):
             for side, played in results.against(index).by_side(spec).items():
                 keys = {"opponent": name, "side": side} if has_sides else {}
-                numbered = by_match_columns([each.against(index).by_side(spec)[side] for each in by_match])
-                rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz) | numbered)
+                rows.append(keys | result_row(name, played, self._episode_metrics, spec.rate_hz))
         seconds = time.perf_counter() - started_s
         warnings = (*self._env.warnings, *self._faults)
-        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, warnings, self._best_of)
+        return Evaluation(spec.id, tuple(rows), seconds, spec.mode, warnings)
 
     def play_matches(self, policy: Policy, *, progress: Progress = lambda _: None) -> MatchResults:
         """Play all matches like `play`, but return every single result instead of a table."""
-        return concatenate(self.play_sets(policy, progress=progress))
-
-    def play_sets(self, policy: Policy, *, progress: Progress = lambda _: None) -> list[MatchResults]:
-        """Play all matches like `play_matches`, and return them by their number within the set.
-
-        Row i of all of them is of the same set.
-        """
-        played = self.play_batches(policy, range(self.batches), progress=progress)
-        return [concatenate(parts) for parts in zip(*played, strict=True)]
+        return concatenate(self.play_batches(policy, range(self.batches), progress=progress))
 
     @property
     def batches(self) -> int:
         """Number of batches in which all matches are played."""
-        return math.ceil(len(self._names) * self._sets / self._env.num_envs)
+        return math.ceil(len(self._names) * self._matches / self._env.num_envs)
 
     def play_batches(
         self, policy: Policy, numbers: Sequence[int], *, progress: Progress = lambda _: None
-    ) -> list[list[MatchResults]]:
-        """Play some batches; each has its own seeds, so that it does not matter where and in which order.
-
-        Returns:
-            For each batch the matches by their number within the set.
-        """
+    ) -> list[MatchResults]:
+        """Play some batches; each has its own seeds, so that it does not matter where and in which order."""
         return [
             self._play_batch(policy, number, partial_progress(progress, place, len(numbers)))
             for place, number in enumerate(numbers)
         ]
 
-    def _play_batch(self, policy: Policy, batch: int, progress: Progress) -> list[MatchResults]:
+    def _play_batch(self, policy: Policy, batch: int, progress: Progress) -> MatchResults:
         env = self._env
         number = batch * env.num_envs + torch.arange(env.num_envs, device=env.device)
-        opponents = number // self._sets  # of each game; beyond the last one where a batch is not full
+        opponents = number // self._matches  # of each game; beyond the last one where a batch is not full
         counted = opponents < len(self._names)
         teams = torch.tensor(env.spec.teams, device=env.device)
         sides = torch.tensor(sorted(set(env.spec.teams)), device=env.device)
-        own_team = sides[number % self._sets % len(sides)]
+        own_team = sides[number % self._matches % len(sides)]
         seats = (teams == own_team.unsqueeze(1)) & counted.unsqueeze(1)
-        statistics = MatchStatistics(env, seats, self._episode_metrics, self._best_of)
-        agent = seat_policy(
-            env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic,
-            identity=opponent_identities(policy.spec, self._names, torch.where(counted, opponents, -1)),
-        )  # fmt: skip
+        statistics = MatchStatistics(env, seats, self._episode_metrics)
+        agent = seat_policy(env, seats, policy, self._agent_seed(batch, -1), deterministic=self._deterministic)
         noise_seed = stream_hash(self._seed, batch, _STREAM_NOISE)
         actors = [
             perturb(agent, self._perturbation, noise_seed, env.device),
@@ -404,7 +348,7 @@ class PolicyEvaluator:
             ),
         ]
         seed = self._seed if batch == 0 else stream_hash(self._seed, batch, _STREAM_GAMES)
-        steps = play_first_sets(env, actors, statistics, self._best_of, seed=seed, counted=counted, progress=progress)
+        steps = play_first_matches(env, actors, statistics, seed=seed, counted=counted, progress=progress)
         self._faults |= dict.fromkeys(actor.fault.reason for actor in actors if actor.fault is not None)
         return statistics.results(opponents, steps)
 
@@ -421,32 +365,15 @@ def stored_modes(path: str | Path) -> dict[str, dict[str, Any]]:
     Raises:
         CheckpointError: There is no checkpoint, or its settings are not those of a run.
     """
-    return _of_run(path, _modes, {})
-
-
-def stored_best_of(path: str | Path) -> int:
-    """Return the matches of a set with which a run trains its agent, `league.best_of`; 1 without sets.
-
-    Args:
-        path: Like that of `stored_modes`.
-
-    Raises:
-        CheckpointError: There is no checkpoint, or its settings are not those of a run.
-    """
-    return _of_run(path, lambda config, _: int(_mapping(config.get("league")).get("best_of", 1)), 1)
-
-
-def _of_run(path: str | Path, read: Callable[[Any, Path], _T], otherwise: _T) -> _T:
-    """Return what a function reads from the configuration of an agent's run and its folder, or something else."""
     found = find_agent_path(path)
     if found is not None and found.is_file():
-        return otherwise
+        return {}
     checkpoint = find_checkpoint(path)
     folder = checkpoint.path
     if f"{_CONFIG}.json" not in read_manifest(folder).files:  # an agent that was saved alone, such as a snapshot
-        return otherwise
+        return {}
     try:
-        return read(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG], checkpoint.run)
+        return _modes(load_checkpoint(folder, parts=(_CONFIG,)).documents[_CONFIG], checkpoint.run)
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(folder, f"{_CONFIG}.json", f"is not the configuration of a run: {error!r}") from error
 

@@ -1,17 +1,19 @@
 """One game between players, step by step and recorded, for a window or a video."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ludus.core.errors import AgentError, ConfigError, UnsupportedError
-from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
+from ludus.envs.base import BatchedEnv, StepResult
 from ludus.envs.display import Painter
 from ludus.envs.registry import is_registered
 from ludus.envs.replay import Replay, ReplayRecorder
 from ludus.envs.world_parts import metrics_of
+from ludus.evaluation.matches import play_steps
 from ludus.evaluation.players import AgentPlayer, NamedActor, with_losses
 from ludus.rewards.step_info import StepInfo
 
@@ -78,9 +80,6 @@ class LiveMatch:
         self.env, self.players = env, tuple(players)
         self._agents = [player for player in players if isinstance(player, AgentPlayer)]
         self._observations = env.reset(seed=env.seed)
-        self._actions = torch.zeros(
-            (1, env.spec.seats, *(env.spec.action_space.shape or ())), dtype=action_dtypes(env.spec.action_space)[0]
-        )
         teams = env.spec.teams
         self._firsts = tuple(teams.index(team) for team in dict.fromkeys(teams))  # the first seat of each side
         self._goals = torch.zeros(env.spec.seats)
@@ -129,11 +128,9 @@ class LiveMatch:
             for agent in self._agents:
                 if agent.is_overdue and agent.fault is not None:
                     raise AgentError(agent.fault.reason)
-        for player in self.players:
-            player.act(self._observations, self._actions, first=self._steps == 0)
-        result = self.env.step(self._actions)
+        actions, result = next(self._played)
         if self._recorder is not None:
-            self._recorder.record(self._actions, result)
+            self._recorder.record(actions, result)
         self._is_reset = bool(result.ended[0])
         result = with_losses(self.env, result, self._agents)
         if self._episode_sums is not None:
@@ -166,6 +163,7 @@ class LiveMatch:
 
     def _begin(self) -> None:
         self._steps, self._is_over, self._is_reset = 0, False, False
+        self._played: Iterator[tuple[Tensor, StepResult]] = play_steps(self.env, self.players, self._observations)
         self._goals.zero_()
         self._recorder = (
             ReplayRecorder(self.env, 0, episode=self._episode, players=self.names) if self.is_recorded else None

@@ -1,12 +1,13 @@
-"""Play matches in batches: the match loop, and any pairs of players side by side in as few batches as possible.
+"""Play matches: the loop in which all actors play, and any pairs of players side by side in as few batches as possible.
 
-Only the first match of a game counts, or its first set of matches. Counting every match that ends within some time
+Only the first match of a game counts. Counting every match that ends within some time
 would count short matches, which are often the decided ones, more often than long ones.
 """
 
+import itertools
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,16 +17,15 @@ from torch import Tensor
 
 from ludus.core.errors import ConfigError
 from ludus.core.random import stream_hash
-from ludus.envs.base import BatchedEnv, EnvSpec, StepResult, action_dtypes
+from ludus.envs.base import BatchedEnv, EnvSpec, Observations, StepResult, action_dtypes
 from ludus.envs.registry import make_env
-from ludus.evaluation.players import BatchActor, Player, games_at_once, seat_in_batch, with_losses
-from ludus.league.config import MOST_MATCHES_A_SET
+from ludus.evaluation.players import Actor, BatchActor, Player, games_at_once, seat_in_batch, with_losses
 from ludus.league.payoffs import Record
 
 MAX_ENVS = 4_096  # default size of a batch
 
 StepCallback: TypeAlias = Callable[[StepResult, Tensor], None]
-"""Called with every step, and `(games,)` bool: the games whose first match, or set of matches, it belongs to."""
+"""Called with every step, and `(games,)` bool: the games whose first match it belongs to."""
 Progress: TypeAlias = Callable[[float], None]
 """Called with the fraction of the work that is done, 0 to 1."""
 
@@ -39,6 +39,41 @@ _STREAM_AGENT = 0x7A12  # seeds of the agents' sampled actions
 logger = logging.getLogger(__name__)
 
 
+def play_steps(
+    env: BatchedEnv,
+    actors: Sequence[Actor],
+    observations: Observations,
+    on_decision: Callable[[Observations, Tensor], None] | None = None,
+) -> Iterator[tuple[Tensor, StepResult]]:
+    """Let actors play, step by step and without an end: the one loop of evaluations, live matches and recordings.
+
+    Args:
+        env: The games.
+        actors: Together they play all seats that matter; they forget before the first step.
+        observations: What the seats see now.
+        on_decision: Called with what the seats see and what they do, before the step overwrites both.
+
+    Yields:
+        The actions `(games, seats, ...)` and the result of a step.
+    """
+    actions = no_actions(env)
+    for number in itertools.count():
+        for actor in actors:
+            actor.act(observations, actions, first=number == 0)
+        if on_decision is not None:
+            on_decision(observations, actions)
+        result = env.step(actions)
+        yield actions, result
+        observations = result.observations
+
+
+def no_actions(env: BatchedEnv) -> Tensor:
+    """Return actions `(games, seats, ...)` of 0."""
+    space = env.spec.action_space
+    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
+    return torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
+
+
 def play_first_matches(
     env: BatchedEnv,
     actors: Sequence[BatchActor],
@@ -48,63 +83,33 @@ def play_first_matches(
     counted: Tensor | None = None,
     progress: Progress = lambda _: None,
 ) -> Tensor:
-    """Play every game from its start until its first match is over; see `play_first_sets`."""
-    return play_first_sets(env, actors, on_step, 1, seed=seed, counted=counted, progress=progress)[0]
-
-
-def play_first_sets(
-    env: BatchedEnv,
-    actors: Sequence[BatchActor],
-    on_step: StepCallback,
-    best_of: int,
-    *,
-    seed: int,
-    counted: Tensor | None = None,
-    progress: Progress = lambda _: None,
-) -> Tensor:
-    """Play every game from its start until its first set of matches is over; agents keep their memory over it.
+    """Play every game from its start until its first match is over.
 
     Args:
         env: The games; they are reset with `seed`.
         actors: Together they play all seats of the games that count.
         on_step: Called with every step.
-        best_of: Matches of a set; all of them are played.
         seed: Seed of the games.
         counted: `(games,)` bool, games that count; all if None.
         progress: Called now and then.
 
     Returns:
-        Length of each match in steps, `(best_of, games)` int64; 0 where none was played. Games of a world without a
-        step limit are cut off after 27,000 steps per match, with a warning.
+        Length of each match in steps, `(games,)` int64; 0 where none was played. Games of a world without a step limit
+        are cut off after 27,000 steps, with a warning.
     """
-    space = env.spec.action_space
-    shape = (env.num_envs, env.spec.seats, *(space.shape or ()))
-    actions = torch.zeros(shape, dtype=action_dtypes(space)[0], device=env.device)
-    observations = env.reset(seed=seed)
     everyone = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
     playing = everyone if counted is None else counted.clone()
-    steps = torch.zeros((best_of, env.num_envs), dtype=torch.int64, device=env.device)
-    match = torch.zeros((1, env.num_envs), dtype=torch.int64, device=env.device)  # number of each game's match
-    limit = best_of * (env.spec.step_limit or _MAX_STEPS)
+    steps = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+    limit = env.spec.step_limit or _MAX_STEPS
     total = left = seated = int(playing.sum())
-    for step in range(limit):
-        for actor in actors:
-            actor.act(observations, actions, first=step == 0)
+    played = play_steps(env, actors, env.reset(seed=seed))
+    for step, (_, result) in enumerate(itertools.islice(played, limit)):
         asks = step % _CHECK_EVERY == _CHECK_EVERY - 1 or step == limit - 1
-        result = env.step(actions)
         if asks or env.device.type == "cpu":
             result = with_losses(env, result, actors)
         on_step(result, playing)
-        if best_of == 1:
-            steps += playing
-            playing &= ~result.ended
-        else:
-            steps.scatter_add_(0, match, playing.long().unsqueeze(0))
-            playing &= ~(result.ended & (match[0] == best_of - 1))
-            match += result.ended & playing
-            for actor in actors:
-                actor.begin_matches(result.ended & playing)
-        observations = result.observations
+        steps += playing
+        playing &= ~result.ended
         if asks:
             left = int(playing.sum())
             progress(max(1.0 - left / total, (step + 1) / limit))
@@ -116,17 +121,8 @@ def play_first_sets(
                 for actor in actors:
                     actor.keep(playing)
     if left:
-        what = "matches" if best_of == 1 else f"sets of {best_of} matches"
-        logger.warning("[WARN] %d of %d %s were cut off after %d steps", left, total, what, limit)
+        logger.warning("[WARN] %d of %d matches were cut off after %d steps", left, total, limit)
     return steps
-
-
-def check_sets(spec: EnvSpec, best_of: int) -> None:
-    """Raise ConfigError unless sets of so many matches can be played in a world."""
-    if isinstance(best_of, bool) or not isinstance(best_of, int) or not 1 <= best_of <= MOST_MATCHES_A_SET:
-        raise ConfigError(f"best_of must be a whole number from 1 to {MOST_MATCHES_A_SET}, got {best_of!r}")
-    if best_of > 1 and len(set(spec.teams)) == 1:
-        raise ConfigError(f"{spec.id} has one team and no opponents to play sets against; leave best_of {best_of} out")
 
 
 def check_two_sides(spec: EnvSpec) -> None:

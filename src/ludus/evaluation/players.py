@@ -14,10 +14,10 @@ from torch import Tensor
 from ludus.algorithms.ppo.config import PpoConfig
 from ludus.algorithms.ppo.native_mlp import NativeMlp, supports
 from ludus.algorithms.ppo.optimizer import FlatAdam
-from ludus.core.errors import AgentError, ConfigError, UnsupportedError, brief, did_you_mean, listed
+from ludus.core.errors import AgentError, ConfigError, UnsupportedError, brief, did_you_mean
 from ludus.core.files import EXPORT_SUFFIX, suggest_run
 from ludus.core.text import short_text
-from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, EnvSpec, Observations, StepResult
+from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
 from ludus.envs.display import PolicyOutput, display_of
@@ -45,8 +45,7 @@ class Actor(Protocol):
         Args:
             observations: One `(games, seats, ...)` tensor per entry.
             actions: `(games, seats, ...)`; the other seats are left unchanged.
-            first: Whether this is the first step of a match, or of a set of matches, at which recurrent state is
-                reset.
+            first: Whether this is the first step of a match, at which recurrent state is reset.
         """
 
 
@@ -61,14 +60,11 @@ class NamedActor(Actor, Protocol):
 
 
 class BatchActor(Actor, Protocol):
-    """An actor that can drop games that are over, and play several matches of a game in a row."""
+    """An actor that can drop games that are over."""
 
     @property
     def fault(self) -> "Fault | None":
         """What it did that ends games as its loss, if it did."""
-
-    def begin_matches(self, games: Tensor) -> None:
-        """Note that the next matches of the sets of `games` `(games,)` bool begin; agents keep their memory."""
 
     def keep(self, games: Tensor) -> None:
         """Keep playing only the games of this mask `(games,)`; the others cost nothing from now on."""
@@ -109,10 +105,6 @@ class BotActor:
             self._bots.begin(self._everyone)
         self._bots.act(observations, self._assignment, actions)
 
-    def begin_matches(self, games: Tensor) -> None:
-        """Let the bots begin again; see `BatchActor.begin_matches`."""
-        self._bots.begin(games, torch.zeros_like(games))
-
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         self._assignment = torch.where(games.unsqueeze(1), self._assignment, -1)
@@ -148,7 +140,6 @@ class AgentPlayer:
         seed: int = 0,
         deterministic: bool = False,
         inference: InferenceBackend | None = None,
-        identity: Tensor | None = None,
         may_lose: bool = False,
     ) -> None:
         """Seat the policy.
@@ -161,8 +152,6 @@ class AgentPlayer:
             seed: Seed of the sampled actions.
             deterministic: Whether to take the most likely action instead of sampling.
             inference: Inference backend for sampled actions; the policy itself if None.
-            identity: `(games, names)` float32, what a policy that is told who it plays is told in each game, see
-                `opponent_identities`; zeros, nobody that it knows, if None.
             may_lose: Whether a first decision that is NaN costs it the match, instead of raising an error.
 
         Raises:
@@ -186,11 +175,6 @@ class AgentPlayer:
                 f"{name} is to play {len(self._index)} seats at once, but each of them takes so much that it may play "
                 f"{self._allowance.most_seats}; play fewer games at once (--games, max_envs)"
             )
-        self._identity: Tensor | None = None
-        if policy.spec.opponent_names:
-            told = torch.zeros((env.num_envs, len(policy.spec.opponent_names)), device=env.device)
-            told = told if identity is None else identity
-            self._identity = told[self._index.div(self._seats, rounding_mode="floor")]
 
     def act(self, observations: Observations, actions: Tensor, *, first: bool) -> None:
         """Write the policy's actions; see `Actor.act`.
@@ -205,8 +189,6 @@ class AgentPlayer:
             self._wrong.zero_()
             self._memory, self._noise = self._policy.initial(len(self._index)), None
         rows = {name: tensor.flatten(0, 1).index_select(0, self._index) for name, tensor in observations.items()}
-        if self._identity is not None:
-            rows[OPPONENT_IDENTITY] = self._identity
         episode_starts = torch.full(self._index.shape, first, dtype=torch.bool, device=self._index.device)
         if self.show_policy is not None:
             self.show_policy(self._policy_output(rows, episode_starts))
@@ -261,14 +243,10 @@ class AgentPlayer:
         """Whether a decision of its policy took too long, so that it is not asked any more."""
         return self._allowance is not None and bool(self._allowance.overdue)
 
-    def begin_matches(self, games: Tensor) -> None:
-        """Keep the memory; see `BatchActor.begin_matches`."""
-
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         kept = games[self._index.div(self._seats, rounding_mode="floor")]
         self._index = self._index[kept]
-        self._identity = None if self._identity is None else self._identity[kept]
         self._memory = {name: tensor[kept] for name, tensor in self._memory.items()}
         self._noise = None
 
@@ -279,7 +257,7 @@ class AgentPlayer:
         return PolicyOutput(tuple(shares[0, 0].tolist()), float(self._policy.value(rows, memory, episode_starts)[0]))
 
     def _draw(self) -> Tensor | None:
-        """Draw noise at every step, or once per set of games if the head holds its noise (gSDE)."""
+        """Draw noise at every step, or once per match if the head holds its noise (gSDE)."""
         if not self._deterministic and (self._noise is None or not self._policy.head.hold_noise):
             self._noise = self._policy.draw_noise(1, len(self._index), self._generator)[0]
         return self._noise
@@ -361,10 +339,6 @@ class PerturbedPlayer:
         """That of the player; see `BatchActor.fault`."""
         return self._player.fault
 
-    def begin_matches(self, games: Tensor) -> None:
-        """Tell the player; see `BatchActor.begin_matches`. A delay lasts into the next match of a set."""
-        self._player.begin_matches(games)
-
     def keep(self, games: Tensor) -> None:
         """Drop the other games; see `BatchActor.keep`."""
         self._player.keep(games)
@@ -408,16 +382,13 @@ class Player:
     bot: PythonBot | None = None
 
     def seat(
-        self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False, against: str = ""
+        self, env: BatchedEnv, seat: int, *, seed: int = 0, deterministic: bool = False
     ) -> AgentPlayer | BotPlayer:
-        """Take the same seat in every game; `against` is the name of the opponent, for agents that are told it."""
+        """Take the same seat in every game."""
         if self.policy is None:
             return BotPlayer(env, seat, self.bot or self.name)
-        known = torch.full((env.num_envs,), 0 if against else -1, device=env.device)
-        return AgentPlayer(
-            env, one_seat(env, seat), self.policy, name=short_name(self.name), seed=seed, deterministic=deterministic,
-            identity=opponent_identities(self.policy.spec, [against], known),
-        )  # fmt: skip
+        name, seats = short_name(self.name), one_seat(env, seat)
+        return AgentPlayer(env, seats, self.policy, name=name, seed=seed, deterministic=deterministic)
 
 
 Contender: TypeAlias = str | Path | Agent | Player | Callable[..., Any]
@@ -469,8 +440,7 @@ def seat_by_team(
     seated = []
     for seat, team in enumerate(env.spec.teams):
         player = sides[teams.index(team)]
-        against = next((other.name for other in sides if other is not player), "")
-        seated.append(player.seat(env, seat, seed=seed + seat, deterministic=deterministic, against=against))
+        seated.append(player.seat(env, seat, seed=seed + seat, deterministic=deterministic))
     return seated
 
 
@@ -503,16 +473,10 @@ def seat_in_batch(
     for index, player in enumerate(players):
         seats = seating == index
         if player.policy is not None and bool(seats.any()):
-            # Who else sits in the games that it plays; -1 in the others.
-            opponents = torch.where(seats.any(1), torch.where(seats, -1, seating).amax(1), -1)
-            identity = opponent_identities(player.policy.spec, [each.name for each in players], opponents)
-            seed = seed_of(index)
+            name, seed = short_name(player.name), seed_of(index)
             actors.append(
-                seat_policy(
-                    env, seats, player.policy, seed, deterministic=deterministic, identity=identity,
-                    name=short_name(player.name), may_lose=may_lose,
-                )
-            )  # fmt: skip
+                seat_policy(env, seats, player.policy, seed, deterministic=deterministic, name=name, may_lose=may_lose)
+            )
     return actors
 
 
@@ -523,16 +487,14 @@ def seat_policy(
     seed: int,
     *,
     deterministic: bool,
-    identity: Tensor | None = None,
     name: str = "agent",
     may_lose: bool = False,
 ) -> AgentPlayer:
     """Seat a policy in the seats of a mask `(games, seats)`, with the fastest inference backend; see `AgentPlayer`."""
     inference = None if deterministic else make_playing_inference(policy, int(seats.sum()))
     return AgentPlayer(
-        env, seats, policy, name=name, seed=seed, deterministic=deterministic, inference=inference, identity=identity,
-        may_lose=may_lose,
-    )  # fmt: skip
+        env, seats, policy, name=name, seed=seed, deterministic=deterministic, inference=inference, may_lose=may_lose
+    )
 
 
 def games_at_once(policies: Iterable[Policy | None], seats: int, most: int) -> int:
@@ -566,31 +528,7 @@ def with_losses(env: BatchedEnv, result: StepResult, actors: Iterable[BatchActor
     return replace(result, events=events, terminated=result.terminated | over)
 
 
-def opponent_identities(spec: EnvSpec, names: Sequence[str], opponents: Tensor) -> Tensor | None:
-    """Return what a policy is told of its opponents, `(games, identities)`; None for a policy that is told nothing.
-
-    An opponent that was not among those of its training is zeros, with a notice.
-
-    Args:
-        spec: What the policy was made for.
-        names: The opponents.
-        opponents: `(games,)` int64, index into `names` of each game's opponent, -1 for nobody that has a name.
-    """
-    if not spec.opponent_names:
-        return None
-    table = torch.zeros((len(names) + 1, len(spec.opponent_names)), device=opponents.device)  # the last row is of -1
-    for index in sorted(set(opponents.tolist())):
-        if index >= 0 and names[index] in spec.opponent_names:
-            table[index, spec.opponent_names.index(names[index])] = 1.0
-        elif index >= 0:
-            _notice(
-                f"the agent is told who it plays, but {names[index]!r} is not among {listed(spec.opponent_names)}: "
-                "it is told nobody"
-            )
-    return table[opponents]
-
-
-@cache  # once per process and opponent
+@cache  # once per process and fault
 def _notice(text: str) -> None:
     logger.warning("[WARN] %s", text)
 

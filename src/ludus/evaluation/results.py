@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ludus.core.errors import ConfigError
-from ludus.core.intervals import mean_interval, paired_difference, t_quantile, wilson_interval
+from ludus.core.intervals import mean_interval, t_quantile, wilson_interval
 from ludus.envs.base import BatchedEnv, EnvSpec, StepResult
+from ludus.envs.match_set import WON_MATCH
 from ludus.envs.world_parts import EpisodeMetrics
 from ludus.rewards.step_info import StepInfo
 
@@ -34,7 +35,8 @@ class MatchResults:
         leads: `(rows,)` bool, whether the row is the first of its match.
         lengths: `(rows,)` steps.
         teams: `(rows,)` team of the agent.
-        events: Sums of wins, losses and reward where the world has them, `(rows,)` each.
+        events: Sums of wins, losses and reward where the world has them, and in sets of the wins of each match,
+            `(rows,)` each.
         sums: Sums of the quantities of the world's episode metrics, `(rows,)` each.
     """
 
@@ -81,26 +83,22 @@ def concatenate(parts: Sequence[MatchResults]) -> MatchResults:
 class MatchStatistics:
     """Sums over the agent's seats during the matches of one batch; call it with every step."""
 
-    def __init__(self, env: BatchedEnv, seats: Tensor, episode_metrics: EpisodeMetrics, best_of: int = 1) -> None:
+    def __init__(self, env: BatchedEnv, seats: Tensor, episode_metrics: EpisodeMetrics) -> None:
         """Start at zero.
 
         Args:
             env: The games.
             seats: `(games, seats)` bool, the agent's seats.
             episode_metrics: The world's episode metrics.
-            best_of: Matches of the set that every game plays.
         """
         self._index = seats.flatten().nonzero().squeeze(1)
         self._teams = torch.tensor(env.spec.teams, device=env.device)[self._index % env.spec.seats]
         self._games = self._index.div(env.spec.seats, rounding_mode="floor")
         self._episode_metrics, self._step_s = episode_metrics, 1.0 / env.spec.rate_hz
-        self._events = tuple(name for name in _COUNTED_EVENTS if name in env.spec.events)
+        self._events = counted_events(env.spec)
         self._quantities: tuple[str, ...] | None = None  # known after the first step
-        self._best_of = best_of
-        self._match = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)  # number of each game's match
-        self._rows = torch.arange(len(self._index), device=env.device)
-        # Match by match; float64: thousands of small numbers are added one by one.
-        self._sums = torch.zeros((0, best_of * len(self._index)), dtype=torch.float64, device=env.device)
+        # float64: thousands of small numbers are added one by one.
+        self._sums = torch.zeros((0, len(self._index)), dtype=torch.float64, device=env.device)
 
     def __call__(self, result: StepResult, playing: Tensor) -> None:
         """Add a step; `playing` `(games,)` are the games that count."""
@@ -108,47 +106,40 @@ class MatchStatistics:
         tensors = [*(result.events[name] for name in self._events), *quantities.values()]
         if self._quantities is None:
             self._quantities = tuple(quantities)
-            self._sums = self._sums.new_zeros((len(tensors), self._best_of * len(self._index)))
+            self._sums = self._sums.new_zeros((len(tensors), len(self._index)))
         if tensors:
             values = torch.stack(tensors).flatten(1).index_select(1, self._index)
-            self._add(torch.where(playing[self._games], values, 0.0))
-        if self._best_of > 1:
-            self._match += result.ended & playing
+            self._sums += torch.where(playing[self._games], values, 0.0)
 
-    def _add(self, values: Tensor) -> None:
-        if self._best_of == 1:
-            self._sums += values
-            return
-        match = self._match.clamp(max=self._best_of - 1)  # games whose set is over add nothing
-        self._sums[:, match[self._games] * len(self._rows) + self._rows] += values
-
-    def results(self, opponents: Tensor, steps: Tensor) -> list[MatchResults]:
-        """Copy everything to the host, by match number; row i of all of them is of the same set.
+    def results(self, opponents: Tensor, steps: Tensor) -> MatchResults:
+        """Copy everything to the host.
 
         Args:
             opponents: `(games,)` index of each game's opponent.
-            steps: `(best_of, games)` length of each match.
+            steps: `(games,)` length of each match.
         """
-        by_match = self._sums.view(-1, self._best_of, len(self._rows)).cpu().numpy()
-        games = self._games.cpu().numpy()
+        sums, games = self._sums.cpu().numpy(), self._games.cpu().numpy()
         counted = len(self._events)
-        return [
-            MatchResults(
-                opponents.cpu().numpy()[games],
-                np.diff(games, prepend=-1) > 0,
-                lengths[games],
-                self._teams.cpu().numpy(),
-                dict(zip(self._events, by_match[:counted, number], strict=True)),
-                dict(zip(self._quantities or (), by_match[counted:, number], strict=True)),
-            )
-            for number, lengths in enumerate(steps.cpu().numpy())
-        ]
+        return MatchResults(
+            opponents.cpu().numpy()[games],
+            np.diff(games, prepend=-1) > 0,
+            steps.cpu().numpy()[games],
+            self._teams.cpu().numpy(),
+            dict(zip(self._events, sums[:counted], strict=True)),
+            dict(zip(self._quantities or (), sums[counted:], strict=True)),
+        )
+
+
+def counted_events(spec: EnvSpec) -> tuple[str, ...]:
+    """Return the events of a world that results count."""
+    return tuple(name for name in spec.events if name in _COUNTED_EVENTS or name.startswith(WON_MATCH))
 
 
 def result_row(opponent: str, results: MatchResults, episode_metrics: EpisodeMetrics, rate_hz: float) -> Row:
     """Return a table row: the opponent, the number of matches, and every metric, with its interval where it has one.
 
-    A draw is not a win: `win_rate` is the fraction of matches that were won.
+    A draw is not a win: `win_rate` is the fraction of matches that were won. Where episodes are sets of matches, it is
+    that of sets, and `win_rate_match_1` and so on are those of their matches.
     """
     leads = results.leads
     count = int(leads.sum())
@@ -158,46 +149,18 @@ def result_row(opponent: str, results: MatchResults, episode_metrics: EpisodeMet
         losses = int((results.events["losses"][leads] > 0).sum()) if "losses" in results.events else count - wins
         row |= {"wins": wins, "draws": count - wins - losses, "losses": losses}
         row |= _with_interval("win_rate", wilson_interval(wins, count))
+    for name, won in results.events.items():
+        if name.startswith(WON_MATCH):
+            number = name.removeprefix(WON_MATCH)
+            row |= _with_interval(f"win_rate_match_{number}", wilson_interval(int((won[leads] > 0).sum()), count))
     if "reward" in results.events:
         row |= _with_interval("mean_return", mean_interval(results.events["reward"][leads].tolist()))
     row |= _with_interval("mean_length", mean_interval(results.lengths[leads].tolist()))
     return row | episode_metrics.summarise(episode_metrics.per_episode(results.sums, results.lengths, rate_hz))
 
 
-def by_match_columns(by_match: Sequence[MatchResults]) -> Row:
-    """Return how the score changes over the matches of a set, with intervals; nothing for sets of one match.
-
-    The score is the win rate, or else the mean return, or else the mean length: `win_rate_match_1` and so on. Its gain,
-    `win_rate_gain`, is the last match minus the first, paired by set.
-
-    Args:
-        by_match: The matches by their number within the set; row i of all of them is of the same set.
-    """
-    row: Row = {}
-    if len(by_match) == 1:
-        return row
-    leads = [results.leads for results in by_match]
-    if "wins" in by_match[0].events:
-        won = [results.events["wins"][lead] > 0 for results, lead in zip(by_match, leads, strict=True)]
-        intervals, score = [wilson_interval(int(each.sum()), len(each)) for each in won], "win_rate"
-        gain = paired_difference(won[0], won[-1])
-    else:
-        has_reward = "reward" in by_match[0].events
-        score = "mean_return" if has_reward else "mean_length"
-        values = [
-            np.asarray(results.events["reward"] if has_reward else results.lengths, np.float64)[lead]
-            for results, lead in zip(by_match, leads, strict=True)
-        ]
-        intervals = [mean_interval(each.tolist()) for each in values]
-        gain = mean_interval((values[-1] - values[0]).tolist())
-    for number, interval in enumerate(intervals, 1):
-        row |= _with_interval(f"{score}_match_{number}", interval)
-    row |= _with_interval(f"{score}_gain", gain)
-    return row
-
-
-def metric_names(spec: EnvSpec, episode_metrics: EpisodeMetrics, best_of: int = 1) -> tuple[str, ...]:
-    """Return the metrics in a world's rows, found from empty matches of one step, `best_of` in a set."""
+def metric_names(spec: EnvSpec, episode_metrics: EpisodeMetrics) -> tuple[str, ...]:
+    """Return the metrics in a world's rows, found from an empty match of one step."""
     events, state_metrics = ({name: torch.zeros(1) for name in names} for names in (spec.events, spec.state_metrics))
     quantities = episode_metrics.per_step(StepInfo(events, state_metrics, 1.0 / spec.rate_hz))
     nothing = np.zeros(1)
@@ -206,11 +169,11 @@ def metric_names(spec: EnvSpec, episode_metrics: EpisodeMetrics, best_of: int = 
         np.ones(1, np.bool_),
         np.ones(1, np.int64),
         np.zeros(1, np.int64),
-        {name: nothing for name in _COUNTED_EVENTS if name in spec.events},
+        dict.fromkeys(counted_events(spec), nothing),
         dict.fromkeys(quantities, nothing),
     )
     with np.errstate(all="ignore"):  # 0 / 0
-        row = result_row("", results, episode_metrics, spec.rate_hz) | by_match_columns([results] * best_of)
+        row = result_row("", results, episode_metrics, spec.rate_hz)
     return tuple(name for name, value in row.items() if not isinstance(value, str))
 
 

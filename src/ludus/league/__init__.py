@@ -1,1 +1,1 @@
-"""The league: who the learner plays against. Snapshots and scripted bots, drawn per game and set of matches; no I/O."""
+"""The league: who the learner plays against. Snapshots and scripted bots, drawn per game and episode; no I/O."""

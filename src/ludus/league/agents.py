@@ -38,8 +38,7 @@ class AgentOpponents:
         self.names = tuple(agents)
         by_architecture: dict[str, list[int]] = {}
         for index, policy in enumerate(agents.values()):
-            key = f"{policy.config.model_dump_json()} {len(policy.spec.opponent_names)}"
-            by_architecture.setdefault(key, []).append(index)
+            by_architecture.setdefault(policy.config.model_dump_json(), []).append(index)
         self._groups: list[tuple[SnapshotOpponents, Tensor]] = []
         for number, members in enumerate(by_architecture.values()):
             pool = SnapshotPool(agents[self.names[members[0]]], len(members))

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from ludus.core.schedules import MAX_ENV_STEPS
 
 _MOST_SNAPSHOTS = 100_000
-MOST_MATCHES_A_SET = 100
 _GAMES_A_SNAPSHOT = 16  # fewer games for each of the live snapshots would make their groups of rows too small
 
 
@@ -30,16 +29,15 @@ class LeagueConfig(_Frozen):
         pfsp_power: For `pfsp`, the exponent of the weight (1 - p) ** pfsp_power of a snapshot that the learner beats
             with win rate p.
         live: Most snapshots that new episodes are drawn from at a time; at most one per 16 games.
-        best_of: Matches of a set. In all matches of a set the learner plays the same opponent from the same side, and
-            keeps its memory; all of them are played. 1 draws an opponent and forgets in every match.
-        reveal_opponent: Whether the learner is told who it plays: by one more entry of its observation,
-            `opponent_identity`, one-hot over the bots and agents of the mix, zeros for past selves. Such an agent
-            measures how much there is to gain from knowing the opponent.
     """
 
-    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("add", "exploiter", "pfsp_weighting", "rating_width"), "league-scaling.md#opponents-in-one-run"
-    )
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("add", "exploiter", "pfsp_weighting", "rating_width"), "league-scaling.md#opponents-in-one-run"
+        ),
+        "best_of": "strategy.md#copies-that-guess-predictably-in-clashes",
+        "reveal_opponent": "strategy.md#the-ceiling-what-is-it-worth-to-know-the-opponent",
+    }
 
     snapshot_every_env_steps: int = Field(default=50_000, ge=1, le=MAX_ENV_STEPS)
     keep: int = Field(default=200, ge=2, le=_MOST_SNAPSHOTS)
@@ -48,8 +46,6 @@ class LeagueConfig(_Frozen):
     recent_window: int = Field(default=10, ge=1, le=_MOST_SNAPSHOTS)
     pfsp_power: float = Field(default=2.0, gt=0.0, le=100.0)
     live: int = Field(default=32, ge=1, le=_MOST_SNAPSHOTS)
-    best_of: int = Field(default=1, ge=1, le=MOST_MATCHES_A_SET)
-    reveal_opponent: bool = False
 
     def live_for(self, games: int) -> int:
         """Return how many snapshots may be live in a batch of games: `live`, but at most one in 16 games."""

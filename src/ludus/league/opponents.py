@@ -1,4 +1,4 @@
-"""The learner's opponents: who plays the seats of the other teams, redrawn for every game and set of episodes."""
+"""The learner's opponents: who plays the seats of the other teams, redrawn for every game and episode."""
 
 import logging
 from collections import Counter
@@ -14,7 +14,6 @@ from ludus.core.random import uniform
 from ludus.core.state import MAX_COUNT, check_tensors, clone_tensors
 from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
-from ludus.envs.revealed import RevealedEnv
 from ludus.league.agents import AgentOpponents
 from ludus.league.config import LeagueConfig
 from ludus.league.mix import OpponentMix, check_weights, mirrored_games
@@ -36,15 +35,11 @@ class LeagueOpponents:
     """Plays the seats that the learner does not; see `ludus.rollout.learner_batch.Opponents`.
 
     The learner plays all seats of one team of every game (see `TeamAssignment`), one opponent all the others. The
-    opponent is drawn when a set of `LeagueConfig.best_of` episodes starts, by default every episode, from streams keyed
-    by (seed, game, set): by the shares of the mix, and one of the snapshots, which have the name `self` in it, by the
-    chances that `refresh` gave them. Until there is a snapshot the bots share what is due to snapshots; without bots
-    the learner as it is now becomes the first snapshot.
+    opponent is drawn when an episode starts, from streams keyed by (seed, game, episode): by the shares of the mix, and
+    one of the snapshots, which have the name `self` in it, by the chances that `refresh` gave them. Until there is a
+    snapshot the bots share what is due to snapshots; without bots the learner as it is now becomes the first snapshot.
 
     The share of `mirror` is a fixed part of the games: in the first so many the learner plays all seats.
-
-    Past selves keep their memory over a set, as the learner does. Agents from files, which may have been trained
-    without sets, and bots begin every match anew; bots keep the parameters that they drew.
 
     Attributes:
         opponents: `(games,)` int64, index into `names` of the present opponent of each game, -1 where the learner plays
@@ -64,10 +59,10 @@ class LeagueOpponents:
         agents: Mapping[str, Policy] = MappingProxyType({}),
         carry_over_from: "LeagueOpponents | None" = None,
     ) -> None:
-        """Seat everyone for the first episodes; the bots of `env` play in sets from now on.
+        """Seat everyone for the first episodes.
 
         Args:
-            env: The games; a `RevealedEnv` is told who plays.
+            env: The games.
             policy: The learner.
             weights: Share of each bot and agent, of snapshots as `self`, and of games that the learner plays alone as
                 `mirror`: any numbers from 0 on, not all 0. Only those named here can be in a later mix.
@@ -82,8 +77,7 @@ class LeagueOpponents:
             UnknownNameError: The world has no such bot.
             UnsupportedError: The policy's snapshots cannot play together.
         """
-        self._seating = TeamAssignment(env, seed, mirrored_games(weights, env.num_envs), config.best_of)
-        env.play_sets(config.best_of)
+        self._seating = TeamAssignment(env, seed, mirrored_games(weights, env.num_envs))
         self._policy, self._config, self._seed = policy, config, seed
         self._bot_names = tuple(name for name in weights if name not in (SELF_KIND, MIRROR_KIND, *agents))
         self._fixed_names = (*self._bot_names, *agents)
@@ -113,15 +107,9 @@ class LeagueOpponents:
         unknown = [-1] * (len(self.names) - len(classes) + 1)
         self._classes = torch.tensor([*classes, *unknown], dtype=torch.int64, device=env.device)
         self._assignment = torch.full_like(self._seating.learner, -1, dtype=torch.int32)
-        self._revealed = env if isinstance(env, RevealedEnv) else None
-        # Likewise by index into `names`: those that have no place among the revealed ones, and -1, are zeros.
-        self._identities = torch.zeros((len(self.names) + 1, len(env.spec.opponent_names)), device=env.device)
-        for place, name in enumerate(self._fixed_names):
-            if name in env.spec.opponent_names:
-                self._identities[place, env.spec.opponent_names.index(name)] = 1.0
         self.set_mix(weights)
         everyone = torch.ones_like(self.opponents, dtype=torch.bool)
-        self._begin(self._seating.all_games, everyone, everyone)
+        self._begin(self._seating.all_games, everyone)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,15 +140,6 @@ class LeagueOpponents:
     def episodes(self) -> Tensor:
         """`(games,)` int64, the number of each game's episode."""
         return self._seating.episodes
-
-    @property
-    def best_of(self) -> int:
-        """Episodes of a set."""
-        return self._seating.best_of
-
-    def set_starts(self, ended: Tensor) -> Tensor:
-        """Return which of the games that `ended` in the last step begin a set, `(games,)` bool."""
-        return self._seating.set_starts(ended)
 
     def attach(self, rows: LearnerBatch) -> None:
         """Take the learner's rows, which are moved to other seats when a game has ended."""
@@ -209,7 +188,7 @@ class LeagueOpponents:
             games = ended.nonzero().squeeze(1)
             if games.numel() > 0:
                 self._seating.episodes += ended
-                self._begin(games, ended, self.set_starts(ended))
+                self._begin(games, ended)
         elif self._cuda_graphs:
             if self._graph is None:  # recorded with no game that ended, it changes nothing
                 self._graph = GraphedCall(self._end, torch.zeros_like(ended), ())
@@ -219,33 +198,27 @@ class LeagueOpponents:
 
     def _end(self, ended: Tensor) -> None:
         self._seating.episodes += ended
-        self._begin(self._seating.all_games, ended, self.set_starts(ended))
+        self._begin(self._seating.all_games, ended)
 
-    def _begin(self, games: Tensor, ended: Tensor, set_starts: Tensor) -> None:
-        """Seat everyone in `games` `(any,)` int64, and draw the opponents of those among them whose set starts.
-
-        `ended` and `set_starts` are `(games,)` bool: games in which an episode begins, and those in which a set does.
-        """
+    def _begin(self, games: Tensor, ended: Tensor) -> None:
+        """Seat everyone in `games` `(any,)` int64, and draw opponents for those that `ended` `(games,)` bool."""
         self._seating.seat(games)
         chances = uniform(self._seating.hashes(games, _STREAM_OPPONENT))
         drawn = torch.searchsorted(self._thresholds, chances, right=True)
         episode_starts = ended.index_select(0, games)
-        new_sets = episode_starts if set_starts is ended else set_starts.index_select(0, games)
-        present = torch.where(new_sets, drawn, self.opponents.index_select(0, games))
+        present = torch.where(episode_starts, drawn, self.opponents.index_select(0, games))
         present = torch.where(self._meets.index_select(0, games), present, -1)
         self.opponents.index_copy_(0, games, present)
         of_bots = torch.where(present < len(self._bot_names), present, -1)
         assignment = torch.where(self.learner.index_select(0, games), -1, of_bots.unsqueeze(1))
         self._assignment.index_copy_(0, games, assignment.to(torch.int32))
         if self._bots is not None:
-            self._bots.begin(ended, set_starts)
+            self._bots.begin(ended)
         bots, fixed = len(self._bot_names), len(self._fixed_names)
         if self._agents is not None:
             self._agents.seat(games, torch.where(present < fixed, present - bots, -1).clamp(min=-1), episode_starts)
         if self._selves is not None:
-            self._selves.seat(games, (present - fixed).clamp(min=-1), new_sets)
-        if self._revealed is not None:
-            self._revealed.tell(games, self.learner.index_select(0, games), self._identities[present])
+            self._selves.seat(games, (present - fixed).clamp(min=-1), episode_starts)
         self._move_rows()
 
     def _move_rows(self) -> None:
@@ -273,10 +246,10 @@ class LeagueOpponents:
         """Give every snapshot its chance, by the config's sampler, for episodes that start from now on.
 
         Of many snapshots a part is live at a time, so that their groups of games are not too small, and another one
-        when every game has ended a set about once: those that are live no more should have stopped playing by then. In
+        when every game has ended about once: those that are live no more should have stopped playing by then. In
         the long run each gets its chance. It waits for the device.
         """
-        self._mix.refresh(payoffs, int(self.episodes.sum()) // (self.episodes.numel() * self.best_of))
+        self._mix.refresh(payoffs, int(self.episodes.sum()) // self.episodes.numel())
         self._cut()
 
     def assign(self, chances: Mapping[str, float]) -> None:
@@ -422,7 +395,7 @@ class LeagueOpponents:
         self._mix.load_state(part_of(state, "mix"))
         self._cut()
         nobody = torch.zeros_like(self.opponents, dtype=torch.bool)
-        self._begin(self._seating.all_games, nobody, nobody)
+        self._begin(self._seating.all_games, nobody)
         if self._agents is not None:
             self._agents.load_state(part_of(state, "agents"))
         if self._selves is not None:
@@ -432,9 +405,7 @@ class LeagueOpponents:
         self._replace_missing()
 
     def restart(self) -> None:
-        """Begin the next set of every game."""
-        to_last = self.best_of - 1 - self.episodes % self.best_of
-        self._seating.episodes += to_last
+        """Begin the next episode of every game."""
         self._end(torch.ones_like(self.opponents, dtype=torch.bool))
 
     def _replace_missing(self) -> None:
@@ -444,7 +415,7 @@ class LeagueOpponents:
         present = torch.tensor([bool(name) for name in self.names], device=self.opponents.device)
         missing = (self.opponents >= 0) & ~present.index_select(0, self.opponents.clamp(min=0))
         self._selves.forget(missing)
-        self._begin(self._seating.all_games, missing, missing)
+        self._begin(self._seating.all_games, missing)
 
     def _cut(self) -> None:
         """Let the draws follow the mix; take a first snapshot when there is no other opponent."""

@@ -1,4 +1,4 @@
-"""Which seats of every game the learner plays: a team that is redrawn for every set of episodes, or all seats."""
+"""Which seats of every game the learner plays: a team that is redrawn for every episode, or all seats."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from ludus.core.random import stream_hash_tensor
 from ludus.envs.base import BatchedEnv, EnvSpec
 
 if TYPE_CHECKING:
-    from ludus.envs.set_hashes import SetHashes
+    from ludus.envs.episode_hashes import EpisodeHashes
 
 _STREAM_TEAM = 0x5EA7  # keeps these draws apart from the world's own and from those of opponents
 
@@ -19,14 +19,12 @@ class TeamAssignment:
     """The learner's seats and the others'.
 
     In the first `mirrored` games the learner plays all seats. In every other game it plays all seats of one team. Teams
-    of equal size are drawn, as a pure function of (seed, game, set), so the episode numbers are the only state. A set
-    is `best_of` episodes in a row, by default one.
+    of equal size are drawn, as a pure function of (seed, game, episode), so the episode numbers are the only state.
     Where sizes differ, games take turns: the first one has the learner in a smallest team, the next one in a larger
     one. So a game has as many seats of the learner in every episode, and all tensors keep their shapes.
 
     Attributes:
         mirrored: Games in which the learner plays all seats.
-        best_of: Episodes of a set.
         sides: For each game, the learner's side as `EnvSpec.side` names it; empty where it plays all seats.
         episodes: `(games,)` int64, the number of each game's episode.
         learner: `(games, seats)` bool, the learner's seats; changed in place.
@@ -35,20 +33,19 @@ class TeamAssignment:
         other_games: `(other rows,)` int64, the game of each of the others.
     """
 
-    def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0, best_of: int = 1) -> None:
+    def __init__(self, env: BatchedEnv, seed: int, mirrored: int = 0) -> None:
         """Seat everyone for the first episodes.
 
         Args:
             env: The games.
             seed: Of the draws.
             mirrored: Games in which the learner plays all seats.
-            best_of: Episodes of a set.
 
         Raises:
             ConfigError: The world has but one team.
         """
         check_teams(env.spec)
-        self.mirrored, self.best_of = mirrored, best_of
+        self.mirrored = mirrored
         self._seed, self._seats, self._first_game = seed, env.spec.seats, env.first_game
         device, spec = env.device, env.spec
         teams = sorted(set(spec.teams))
@@ -68,7 +65,7 @@ class TeamAssignment:
         names = [*(spec.side(group[0]) for group in by_size), ""]
         self.sides = tuple(names[place] for place in self._lists.tolist())
         self.episodes = torch.zeros_like(self.all_games)
-        self._kernels: dict[int, SetHashes] = {}
+        self._kernels: dict[int, EpisodeHashes] = {}
         self.learner = torch.zeros((env.num_envs, spec.seats), dtype=torch.bool, device=device)
         self._own, self._others = (_Places(seats, lists, self._lists) for seats in (members, ~members))
         self.learner_index, self.other_index = self._own.index, self._others.index
@@ -86,25 +83,21 @@ class TeamAssignment:
         self._others.put(games, choices, base)
 
     def hashes(self, games: Tensor, stream: int) -> Tensor:
-        """Return one random number of 32 bits for the present set of each of `games`, on the given stream.
+        """Return one random number of 32 bits for the present episode of each of `games`, on the given stream.
 
         Those of all games on a CUDA device are overwritten by the next call for the same stream.
         """
         if games is self.all_games and games.is_cuda:
             return self._kernel(stream)()[0]
-        sets = self.episodes.index_select(0, games).div(self.best_of, rounding_mode="floor")
-        return stream_hash_tensor(self._seed, self._first_game + games, sets, 0, stream)
+        episodes = self.episodes.index_select(0, games)
+        return stream_hash_tensor(self._seed, self._first_game + games, episodes, 0, stream)
 
-    def _kernel(self, stream: int) -> "SetHashes":
-        from ludus.envs.set_hashes import SetHashes  # Warp takes long to import, and the CPU does not need it
+    def _kernel(self, stream: int) -> "EpisodeHashes":
+        from ludus.envs.episode_hashes import EpisodeHashes  # Warp takes long to import, and the CPU does not need it
 
         if stream not in self._kernels:
-            self._kernels[stream] = SetHashes(self._seed, self._first_game, self.episodes, self.best_of, (stream,))
+            self._kernels[stream] = EpisodeHashes(self._seed, self._first_game, self.episodes, (stream,))
         return self._kernels[stream]
-
-    def set_starts(self, ended: Tensor) -> Tensor:
-        """Return `(games,)` bool: which of the games that `ended` `(games,)` begin a set with their present episode."""
-        return ended if self.best_of == 1 else ended & (self.episodes % self.best_of == 0)
 
 
 class _Places:

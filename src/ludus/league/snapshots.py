@@ -10,7 +10,7 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_tensors, load_generator
-from ludus.envs.base import OPPONENT_IDENTITY, BatchedEnv, Observations
+from ludus.envs.base import BatchedEnv, Observations
 from ludus.policies.looped import stack_policies
 from ludus.policies.policy import Policy, memory_ranges, part_of, reset_recurrent_state, with_prefix
 from ludus.rollout.inference import make_inference
@@ -150,9 +150,6 @@ class SnapshotOpponents:
         self._row_slots = torch.full((self._rows,), -1, device=env.device)
         self._episode_starts = torch.ones(self._rows, dtype=torch.bool, device=env.device)
         self._any = False
-        told = len(pool.spec.opponent_names)  # the learner is nobody that they know
-        self._entries = frozenset(pool.spec.observation_space)
-        self._unknown = torch.zeros((self._rows, told), device=env.device) if told else None
         stacked = self.pool.stacked
         if self._rows:
             stacked.choose(self._row_slots)
@@ -168,7 +165,7 @@ class SnapshotOpponents:
         Args:
             games: `(any,)` int64, the games that are meant.
             slots: `(any,)` int64, slot of their snapshots, -1 for none.
-            episode_starts: `(any,)` bool, whether the memory is forgotten: an episode, or a set of them, begins.
+            episode_starts: `(any,)` bool, whether an episode begins, so that the memory is forgotten.
         """
         if not self._rows:
             return
@@ -202,13 +199,7 @@ class SnapshotOpponents:
         if not self._any or self.pool.is_empty:
             return
         stacked, index = self.pool.stacked, self._seats
-        frames = {
-            name: tensor.flatten(0, 1).index_select(0, index)
-            for name, tensor in observations.items()
-            if name in self._entries  # without the identity, unless the agent knows it
-        }
-        if self._unknown is not None:
-            frames[OPPONENT_IDENTITY] = self._unknown
+        frames = {name: tensor.flatten(0, 1).index_select(0, index) for name, tensor in observations.items()}
         self._draw_noise()
         step = self._inference.step(frames, self._memory, self._episode_starts, self._noise)
         self._memory = step.memory

@@ -24,7 +24,7 @@ from ludus.core.errors import (
     listed,
 )
 from ludus.core.files import existing_folder, suggest_run
-from ludus.envs.base import OPPONENT_IDENTITY, EnvSpec, action_dtypes
+from ludus.envs.base import EnvSpec, action_dtypes
 from ludus.envs.stored import CONFIG_FILE, StoredSettings
 from ludus.nn.mlp import undrawn
 from ludus.policies.config import PolicyConfig
@@ -254,15 +254,9 @@ class Agent:
         return latent.cpu().numpy() if as_numpy else latent
 
     def check_world(self, spec: EnvSpec) -> None:
-        """Raise StateError unless the agent can play in the world: same name, version, shapes and actions.
-
-        Whether it is told who it plays does not matter: whoever seats it does that.
-        """
+        """Raise StateError unless the agent can play in the world: same name, version, shapes and actions."""
         self.check_world_id(spec.id)  # of another world everything else may differ too, which explains nothing
         own, other = (PolicyDescription.of(each, self.policy.config).model_dump() for each in (self.spec, spec))
-        for described in (own, other):
-            entries = described["observation_space"]
-            described["observation_space"] = tuple(entry for entry in entries if entry[0] != OPPONENT_IDENTITY)
         faults = [
             f"its {name} is {brief(other[name], 500)}, the agent's {brief(own[name], 500)}"
             for name in ("observation_space", "action_space", *_CHOICES)
@@ -302,10 +296,6 @@ class Agent:
             given = {next(iter(self._shapes)): observation}
         else:
             raise ObservationError(f"{self.spec.id} has several entries: pass a mapping with {listed(self._shapes)}")
-        if self.spec.opponent_names and OPPONENT_IDENTITY not in given:  # nobody that it knows
-            first = next(name for name in self._shapes if name != OPPONENT_IDENTITY)
-            rows = np.shape(given[first])[: np.ndim(given[first]) - len(self._shapes[first])] if first in given else ()
-            given[OPPONENT_IDENTITY] = np.zeros((*rows, len(self.spec.opponent_names)), np.float32)
         if set(given) != set(self._shapes):
             raise ObservationError(f"{self.spec.id} is observed by {listed(self._shapes)}; got {listed(given)}")
         as_numpy = not any(isinstance(entry, Tensor) for entry in given.values())

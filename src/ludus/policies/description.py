@@ -148,8 +148,6 @@ class PolicyDescription(_Frozen):
     fields: dict[Name, Annotated[tuple[Name, ...], Field(max_length=_MAX_ROWS)]] = Field(
         default_factory=dict, max_length=_MAX_ENTRIES
     )
-    # Whom the values of the entry `opponent_identity` stand for, where the policy is told who it plays, else none.
-    opponent_names: tuple[Name, ...] = Field(default=(), max_length=_MAX_ENTRIES)
     # How its world looks in a mirror, where the policy turns mirrored views, else None.
     mirror: MirrorDescription | None = None
 
@@ -191,7 +189,6 @@ class PolicyDescription(_Frozen):
                 bots=spec.bots if classifies else (),
                 plugins=tuple(dict.fromkeys((*plugins_needed(spec.id), *sources))),
                 fields={name: tuple(names) for name, names in spec.fields.items()} if _reads_names(config) else {},
-                opponent_names=spec.opponent_names,
                 mirror=MirrorDescription.of(spec.mirror) if config.canonical and spec.mirror is not None else None,
             )
         except ValidationError as error:

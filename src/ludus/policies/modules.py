@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.base import OPPONENT_IDENTITY, ActionGrid, EnvSpec
+from ludus.envs.base import ActionGrid, EnvSpec
 from ludus.nn.cnn import Cnn
 from ludus.nn.heads import SpatialEncoder
 from ludus.nn.mlp import Mlp
@@ -78,7 +78,7 @@ class ObservationEncoder(nn.Module):
             self._counts[name] = self.sizes[name] = int(entry.n)
         elif isinstance(entry, spaces.Box | spaces.MultiBinary):
             self.sizes[name] = prod(entry.shape)
-            if config.normalize.observations and isinstance(entry, spaces.Box) and name != OPPONENT_IDENTITY:
+            if config.normalize.observations and isinstance(entry, spaces.Box):
                 self.normalisers[name] = Normalizer(self.sizes[name], config.normalize.clip, device)
         else:
             raise UnsupportedError(

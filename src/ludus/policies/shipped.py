@@ -3,7 +3,6 @@
 The folder `ludus/agents` holds two files per agent: `NAME.ludus`, written by `ludus export`, and the model card
 `NAME.md`. The front matter of the card is the only description of the agent: `ludus agents` prints it above the card
 and lists it in its table, so the two cannot disagree. Nothing here imports torch, so that listing agents is quick.
-Its folder `gauntlet` holds opponents to train against and be measured by, which are no agents to show.
 
 A name that could mean several things means the first of these: a bot of the world (for `ludus demo` also a world), a
 file or folder, a shipped agent. `./champion` is always a path.
@@ -19,7 +18,6 @@ from ludus.core.errors import ConfigFileError, FormatError, UnknownNameError
 from ludus.core.files import EXPORT_SUFFIX, read_regular_text
 
 CARD_SUFFIX = ".md"
-GAUNTLET = "gauntlet"  # folder of the opponents, and how their names begin
 _FENCE = "---\n"  # before and after the front matter of a card
 _MAX_CARD_BYTES = 1 << 20
 
@@ -50,25 +48,20 @@ def agent_names(world: str | None = None) -> tuple[str, ...]:
     return tuple(name for name in names if world is None or describe_agent(name).world == world)
 
 
-def gauntlet_names() -> tuple[str, ...]:
-    """Return the names of the gauntlet's members, sorted: strong agents with different weaknesses."""
-    return tuple(sorted(file.stem for file in (_folder() / GAUNTLET).glob(f"*{EXPORT_SUFFIX}")))
-
-
 def is_agent(name: str) -> bool:
-    """Return whether a shipped agent or a member of the gauntlet has this name."""
-    return name in agent_names() or name in gauntlet_names()
+    """Return whether a shipped agent has this name."""
+    return name in agent_names()
 
 
 def agent_path(name: str) -> Path:
-    """Return the file of a shipped agent, or of a member of the gauntlet.
+    """Return the file of a shipped agent.
 
     Raises:
         UnknownNameError: There is no shipped agent of this name.
     """
     if not is_agent(name):
-        raise UnknownNameError("shipped agent", name, (*agent_names(), *gauntlet_names()))
-    return _folder() / (GAUNTLET if name in gauntlet_names() else "") / f"{name}{EXPORT_SUFFIX}"
+        raise UnknownNameError("shipped agent", name, agent_names())
+    return _folder() / f"{name}{EXPORT_SUFFIX}"
 
 
 def find_agent_path(name: str | Path) -> Path | None:

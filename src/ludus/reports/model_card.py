@@ -223,8 +223,6 @@ def _command(subject: CardSubject, run: RunData) -> list[str]:
         for name in names[:_MOST_LISTED] if isinstance(names, list) else ():
             words += [option, str(name)]
     words += ["--matches", str(run.setting("evaluation.matches")), "--seed", str(run.setting("evaluation.seed"))]
-    best_of = run.setting("evaluation.best_of") or run.setting("league.best_of")
-    words += ["--best-of", str(best_of)] if best_of not in (None, 1) else []
     return [*words, "--deterministic"] if run.setting("evaluation.deterministic") else words
 
 

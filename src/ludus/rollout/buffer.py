@@ -31,12 +31,6 @@ class Minibatch:
     actions: Tensor
     targets: Targets
     labels: dict[str, Tensor] = field(default_factory=dict)  # see `RolloutBuffer.labels`
-    memory_starts: Tensor | None = None  # where the memory is forgotten, if that is not at every episode start
-
-    @property
-    def forgets(self) -> Tensor:
-        """`(steps, segments)` bool, frames before which the memory is forgotten; `Policy.unroll` takes them."""
-        return self.episode_starts if self.memory_starts is None else self.memory_starts
 
 
 class Frame(NamedTuple):
@@ -60,8 +54,6 @@ class RolloutBuffer:
         memory: `(steps / sequence_length, rows, ...)` an entry, the memory before each sequence's first frame.
         actions: `(steps, rows, *action_shape)`.
         episode_starts: `(steps, rows)` bool, frames that are the first of an episode.
-        memory_starts: `(steps, rows)` bool, frames before which the memory is forgotten: the same tensor as
-            `episode_starts`, unless the memory is kept over sets of episodes.
         dones: `(steps, rows)` bool, steps in which the episode ended.
         rewards: `(steps, rows)`, as the world gave them.
         bootstraps: `(steps, rows)`, value of the final observation where the episode was truncated, else 0.
@@ -81,7 +73,6 @@ class RolloutBuffer:
         rows: int,
         sequence_length: int,
         *,
-        has_sets: bool = False,
         has_demonstrations: bool = False,
     ) -> None:
         """Allocate the tensors.
@@ -91,7 +82,6 @@ class RolloutBuffer:
             steps: Steps of a rollout.
             rows: Rows of the learner.
             sequence_length: Steps of a sequence; it divides `steps`, see `PpoConfig.sequence_length_for`.
-            has_sets: Whether the memory is kept over sets of episodes.
             has_demonstrations: Whether there is a demonstrator.
         """
         device = policy.device
@@ -110,7 +100,6 @@ class RolloutBuffer:
         self.actions = torch.zeros((steps, rows, *head.action_shape), dtype=head.action_dtype, device=device)
         flags = torch.zeros((2, steps, rows), dtype=torch.bool, device=device)
         self.episode_starts, self.dones = flags[0], flags[1]
-        self.memory_starts = torch.zeros_like(self.episode_starts) if has_sets else self.episode_starts
         self._floats = torch.zeros((6, steps, rows), device=device)
         self.rewards, self.bootstraps, self.log_probs, self.values, self.advantages, self.returns = self._floats
         self.last_values = torch.zeros(rows, device=device)
@@ -170,7 +159,6 @@ class RolloutBuffer:
             actions=self.actions.flatten(0, 1)[frames],
             targets=Targets(*learned),
             labels={name: tensor.flatten(0, 1)[frames] for name, tensor in self.labels.items()},
-            memory_starts=None if self.memory_starts is self.episode_starts else self.memory_starts.flatten()[frames],
         )
 
 

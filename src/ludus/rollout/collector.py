@@ -17,7 +17,7 @@ from ludus.rollout.cuda_graphs import record
 from ludus.rollout.episodes import EpisodeStatistics
 from ludus.rollout.hooks import Demonstrations, EpisodeStagger, make_hooks
 from ludus.rollout.inference import InferenceBackend, make_inference
-from ludus.rollout.learner_batch import LearnerBatch, Opponents, RecordableOpponents, SetOpponents
+from ludus.rollout.learner_batch import LearnerBatch, Opponents, RecordableOpponents
 from ludus.rollout.rewards import RewardFunction, RolloutReward, StepRewards, reward_event
 
 
@@ -75,15 +75,12 @@ class Collector:
         self.rows = LearnerBatch(env, learner)
         if opponents is None and not self.rows.plays_all:
             raise ConfigError("some seats are not the learner's: pass opponents, or learner=None to play all seats")
-        # Over a set of episodes the memory is kept; without sets it is forgotten where episodes start.
-        self._sets = opponents if isinstance(opponents, SetOpponents) and opponents.best_of > 1 else None
         length = config.sequence_length_for(has_memory=policy.has_memory)
         self.buffer = RolloutBuffer(
             policy,
             config.n_steps,
             self.rows.count,
             length,
-            has_sets=self._sets is not None,
             has_demonstrations=demonstrator is not None,
         )
         self._reward = reward if isinstance(reward, RolloutReward) else StepRewards(reward)
@@ -98,7 +95,6 @@ class Collector:
         self._observations = env.reset()
         self._episode_starts = torch.ones(self.rows.count, dtype=torch.bool, device=policy.device)
         self._memory_starts = self._episode_starts
-        self._set_starts = self._episode_starts.clone()  # where memory starts that last over a set are kept
         self._memory: RecurrentState = policy.initial(self.rows.count)
         self._episodes = EpisodeStatistics(self.rows.count, policy.device)
         # On a CUDA device a whole rollout becomes a graph, once one like it was played.
@@ -142,10 +138,8 @@ class Collector:
             self._step(t, frame, noise[0 if hold else t])
         buffer.episode_starts[1:].copy_(buffer.dones[:-1])
         # In place: a recording of the rollout reads these tensors.
-        if self._sets is not None:
-            self._set_starts.copy_(self._memory_starts)
         self._episode_starts.copy_(buffer.dones[-1])
-        self._memory_starts = self._episode_starts if self._sets is None else self._set_starts
+        self._memory_starts = self._episode_starts
 
     def _replay(self, noise: Tensor) -> None:
         """Play all steps as one CUDA graph, which is recorded the first time."""
@@ -176,8 +170,6 @@ class Collector:
     def _step(self, t: int, frame: Frame, noise: Tensor) -> None:
         for name, tensor in self._observations.items():
             frame.observations[name].copy_(self.rows.take(tensor))
-        if self._sets is not None:
-            self.buffer.memory_starts[t].copy_(self._memory_starts)
         for hook in self._hooks:
             hook.before_actions(frame)
         step = self._inference.step(frame.inputs, self._memory, self._memory_starts, noise)
@@ -203,8 +195,6 @@ class Collector:
             hook.after_step(frame)
         if self._opponents is not None:
             self._opponents.after_step(result)
-            if self._sets is not None:
-                self._memory_starts = self.rows.take_games(self._sets.set_starts(result.ended))
         self._observations = result.observations
         self.stopwatch.lap("other")
 
@@ -263,7 +253,6 @@ class Collector:
     def state(self) -> dict[str, Tensor]:
         """Return copies of what the next rollout needs beside the games' own snapshot."""
         fixed = {"starts": self._episode_starts, "running": self._episodes.running, "rows": self.rows.index}
-        fixed |= {} if self._sets is None else {"memory_starts": self._memory_starts}
         fixed |= {} if self._stagger is None else {"cuts": self._stagger.cuts}
         return clone_tensors(fixed | with_prefix("memory", self._memory))
 
@@ -278,8 +267,6 @@ class Collector:
         check_tensors(state, own, "the collector", ranges=ranges, advice="use the same policy config, games and seats")
         device = self.policy.device
         self._episode_starts = self._memory_starts = state["starts"].to(device, copy=True)
-        if self._sets is not None:
-            self._memory_starts = state["memory_starts"].to(device, copy=True)
         self._episodes.running.copy_(state["running"])
         self.rows.index.copy_(state["rows"])
         if self._stagger is not None:
@@ -289,7 +276,6 @@ class Collector:
         self._graph = self._played_with = self._end_graph = self._ended_with = None
         if games_restarted:
             self._episode_starts.fill_(True)
-            self._memory_starts.fill_(True)
             self._episodes.running.zero_()
 
 

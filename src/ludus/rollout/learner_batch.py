@@ -39,21 +39,6 @@ class NamedOpponents(Opponents, Protocol):
         """Return the bot that plays in each game now, `(games,)` int64: index into `EnvSpec.bots`, -1 for none."""
 
 
-@runtime_checkable
-class SetOpponents(Opponents, Protocol):
-    """Opponents that stay for several episodes of a game in a row, a set, over which the learner keeps its memory."""
-
-    @property
-    def best_of(self) -> int:
-        """Episodes of a set."""
-
-    def set_starts(self, ended: Tensor) -> Tensor:
-        """Return the games `(games,)` bool among those that `ended` in the last step whose next episode begins a set.
-
-        It is asked after `after_step`.
-        """
-
-
 class LearnerBatch:
     """Maps between games with seats and the learner's rows: every learner seat of every game is a row.
 

@@ -255,8 +255,6 @@ def load_league(file: Path, overrides: Sequence[str] = ()) -> LeaguePlan:
 def _check(plan: LeaguePlan, file: Path) -> None:
     if plan.base.curriculum:
         raise ConfigError(f"{file}: a league has no curriculum; its roles say who plays whom, so leave it out")
-    if plan.base.league.reveal_opponent:
-        raise ConfigError(f"{file}: league.reveal_opponent cannot name members that are yet to join; leave it out")
     if not plan.config.main.opponents.get(SELF_KIND):
         raise ConfigError(f"{file}: {POPULATION}.main.opponents needs a share of {SELF_KIND!r}, the league")
     for role in ROLES:

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from ludus.core.errors import UnsupportedError
 from ludus.core.files import JSON
 from ludus.core.text import page_text
-from ludus.envs.base import OPPONENT_IDENTITY
 from ludus.nn.distributions import GaussianHead, SquashedHead, StateDependentGaussianHead
 from ludus.nn.mlp import Film, Mlp
 from ludus.nn.normalizer import Normalizer
@@ -183,7 +182,6 @@ class _Packer:
         for name, network in encoder.networks.items():
             assert isinstance(network, Mlp)  # noqa: S101 - `check_supported` refuses others; for the type checker
             features.append(self._mlp(network, flat[name], None))
-        self._inputs.pop(OPPONENT_IDENTITY, None)  # stays 0: the opponent is unknown
         return flat, self._join(features)
 
     def _mirror(self, numbers: "_Place", source: Tensor, sign: Tensor) -> "_Place":

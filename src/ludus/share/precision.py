@@ -4,14 +4,16 @@ What a format loses is measured on observations of real matches. Agents of up to
 play, bit for bit, the matches that they play in Python.
 """
 
+import itertools
 from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ludus.envs.base import OPPONENT_IDENTITY, Observations, action_dtypes
+from ludus.envs.base import Observations
 from ludus.envs.registry import make_env
 from ludus.envs.world import find_world
+from ludus.evaluation.matches import play_steps
 from ludus.evaluation.players import AgentPlayer, BotActor, one_seat
 from ludus.nn.distributions import BernoulliHead, GaussianHead
 from ludus.policies.agent import Agent, build_policy
@@ -112,18 +114,14 @@ def play_matches(agent: Agent) -> tuple[Observations, Tensor]:
         actors: list[AgentPlayer | BotActor] = [learner]
         if world.default_opponent is not None:
             actors.append(BotActor(env, [world.default_opponent], one_seat(env, 0).logical_not().int() - 1))
-        observations = env.reset()
-        shape = (_GAMES, env.spec.seats, *(env.spec.action_space.shape or ()))
-        actions = torch.zeros(shape, dtype=action_dtypes(env.spec.action_space)[0])
         seen: list[dict[str, Tensor]] = []
-        for step in range(_STEPS):
+
+        def watch(observations: Observations, _: Tensor) -> None:
             seen.append({name: tensor[:, 0].clone() for name, tensor in observations.items()})
-            for actor in actors:
-                actor.act(observations, actions, first=step == 0)
-            observations = env.step(actions).observations
+
+        for _ in itertools.islice(play_steps(env, actors, env.reset(), watch), _STEPS):
+            pass
     episode_starts = torch.zeros((_STEPS, _GAMES), dtype=torch.bool)
     episode_starts[0] = True
     stacked = {name: torch.stack([frame[name] for frame in seen]) for name in seen[0]}
-    if agent.spec.opponent_names:  # the opponent is unknown, as in a page
-        stacked[OPPONENT_IDENTITY] = torch.zeros((*episode_starts.shape, len(agent.spec.opponent_names)))
     return stacked, episode_starts

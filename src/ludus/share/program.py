@@ -205,7 +205,8 @@ def page_settings(world: World, settings: Mapping[str, Any]) -> dict[str, Any]:
     if world.browser is None:
         valid = ", ".join(each.name for each in registered_worlds() if each.browser is not None)
         raise UnsupportedError(f"{world.id} cannot be played in a browser; valid: {valid}")
-    return {**settings, **resolve(world.browser).settings}
+    single = {name: value for name, value in settings.items() if name != "matches_per_episode"}
+    return {**single, **resolve(world.browser).settings}
 
 
 def capture(env: BatchedEnv, bots: Sequence[str] | None = None) -> Program:

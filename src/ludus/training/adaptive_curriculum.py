@@ -151,7 +151,7 @@ class _GoalCurriculum(AdaptiveCurriculum):
         buffer = self._components.buffer
         observations = {name: tensor[:, rows] for name, tensor in buffer.observations.items()}
         memory = {name: tensor[0, rows] for name, tensor in buffer.memory.items()}
-        return kind_shares(self._components.policy, observations, memory, buffer.memory_starts[:, rows])
+        return kind_shares(self._components.policy, observations, memory, buffer.episode_starts[:, rows])
 
     def _changes(self, name: str, rows: Tensor) -> NDArray[np.float64]:
         """Return the change of a state metric in every window, `(windows, rows)`; NaN where that is not known."""

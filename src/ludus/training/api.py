@@ -103,7 +103,6 @@ class TrainedRun:
         scenarios: Sequence[str] | None = None,
         modes: Mapping[str, Mapping[str, Any]] | None = None,
         matches: int = 400,
-        best_of: int = 1,
         seed: int = 0,
         device: str | None = None,
         config: Mapping[str, Any] | None = None,
@@ -111,7 +110,7 @@ class TrainedRun:
     ) -> Evaluation:
         """Evaluate its best agent; see `ludus.evaluate`."""
         return evaluate(
-            self.folder, opponents, scenarios=scenarios, modes=modes, matches=matches, best_of=best_of, seed=seed,
+            self.folder, opponents, scenarios=scenarios, modes=modes, matches=matches, seed=seed,
             device=device, config=config, deterministic=deterministic,
         )  # fmt: skip
 

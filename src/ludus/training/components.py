@@ -17,7 +17,6 @@ from ludus.core.random import stream_hash
 from ludus.core.state import Count, StateModel, check_names
 from ludus.envs.base import BatchedEnv, EnvSpec, check_fits
 from ludus.envs.registry import make_env
-from ludus.envs.revealed import RevealedEnv
 from ludus.envs.world_parts import default_rewards, metrics_of, reward_sets
 from ludus.league.opponents import LeagueOpponents
 from ludus.policies.policy import Policy
@@ -135,12 +134,10 @@ class Components:
         # Games that begin later are other ones than the first, also where the same phase begins twice.
         self._seed = seed if phase_start == START else stream_hash(seed, phase_start.env_steps, _STREAM_PHASE)
         first, settings = self._run.first_game(phase_start.phase), world.settings or None
-        games = make_env(
+        return make_env(
             world.name, world.num_envs, self._here.learner_device, seed=self._seed, first_game=first, config=settings,
             games_device=world.device,
         )  # fmt: skip
-        revealed = self._config.revealed_opponents()
-        return RevealedEnv(games, revealed) if revealed else games
 
     def _make_players(self, carry_over_from: LeagueOpponents | None) -> None:
         config, env = self._here, self.env

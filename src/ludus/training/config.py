@@ -12,10 +12,9 @@ from ludus.core.errors import ConfigError, ConfigMismatchError, UnknownNameError
 from ludus.core.files import JSON
 from ludus.core.schedules import MAX_ENV_STEPS, MAX_ENVS, MAX_FACTOR, MAX_ITERATIONS, MAX_MATCHES
 from ludus.curriculum.config import AdaptiveCurriculumConfig, PhaseConfig, check_phases
-from ludus.envs.bots import RESERVED
 from ludus.envs.registry import with_overrides
 from ludus.envs.stored import Outside, StoredSettings, outside_names
-from ludus.league.config import MOST_MATCHES_A_SET, LeagueConfig
+from ludus.league.config import LeagueConfig
 from ludus.policies.config import PolicyConfig
 from ludus.rewards.weights import RewardConfig
 
@@ -133,9 +132,6 @@ class EvaluationConfig(_Frozen):
             plays the games of the current phase, and the best agent is then selected again in every phase with its own
             games.
         matches: Matches per opponent and mode; episodes per scenario, or in a world without opponents.
-        best_of: Matches of a set, over which agents keep their memory; `matches` is rounded up to whole sets. Rows then
-            have the score by match number, such as `win_rate_match_1`, and `win_rate_gain`, last minus first match.
-            None is `league.best_of`.
         seed: Seed of the evaluation games, the same every time, so that numbers can be compared.
         deterministic: Whether to take the most likely actions instead of sampling.
         score: Score of the best agent: `mean_win_rate` over all rows, `lowest_win_rate`, or the mean of any number of
@@ -148,9 +144,10 @@ class EvaluationConfig(_Frozen):
             all of them are recorded as `steps_to_convergence`.
     """
 
-    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("few_matches", "max_share"), "learner.md#evaluating-less-often"
-    )
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("few_matches", "max_share"), "learner.md#evaluating-less-often"),
+        "best_of": "strategy.md#copies-that-guess-predictably-in-clashes",
+    }
 
     every_env_steps: int = Field(default=1_000_000, ge=1, le=MAX_ENV_STEPS)
     opponents: tuple[str, ...] | None = None
@@ -158,7 +155,6 @@ class EvaluationConfig(_Frozen):
     settings: dict[str, Any] = Field(default_factory=dict)
     modes: dict[Annotated[str, Field(min_length=1)], dict[str, Any]] | None = Field(default=None, min_length=1)
     matches: int = Field(default=50, ge=1, le=MAX_MATCHES)
-    best_of: int | None = Field(default=None, ge=1, le=MOST_MATCHES_A_SET)
     seed: int = Field(default=1_000_003, ge=0, lt=2**63)
     deterministic: bool = False
     score: str = Field(default=MEAN_WIN_RATE, min_length=1)
@@ -305,15 +301,6 @@ class TrainConfig(_Frozen):
     def _someone_plays(self) -> Self:
         if self.opponents is not None and not any(self.opponents.values()):
             raise ValueError("opponents needs a weight above 0; leave it out to let the learner play every seat")
-        if self.league.best_of > 1 and not self.phases():
-            raise ValueError(
-                f"league.best_of is {self.league.best_of}, but there are no opponents to play sets against; name them "
-                "under opponents, or leave league.best_of out"
-            )
-        if self.league.reveal_opponent and not self.revealed_opponents():
-            raise ValueError(
-                "league.reveal_opponent is on, but no bot or agent is among the opponents: name one, or leave it out"
-            )
         if self.curriculum and self.opponents is not None:
             raise ValueError("opponents are given by each phase of the curriculum; leave out one of the two")
         check_phases(self.curriculum)
@@ -369,18 +356,6 @@ class TrainConfig(_Frozen):
         if self.curriculum or self.opponents is None:
             return self.curriculum
         return (PhaseConfig(name="all", opponents=self.opponents),)
-
-    def revealed_opponents(self) -> tuple[str, ...]:
-        """Return whom the learner is told that it plays: the bots and agents of all phases, sorted, if of any."""
-        if not self.league.reveal_opponent:
-            return ()
-        return tuple(sorted({name for phase in self.phases() for name in phase.opponents} - {*RESERVED}))
-
-    @property
-    def evaluated_best_of(self) -> int:
-        """Matches of a set in evaluations."""
-        asked = None if self.evaluation is None else self.evaluation.best_of
-        return self.league.best_of if asked is None else asked
 
     def at_phase(self, index: int) -> Self:
         """Return the settings with the world and the exploration of a phase in the place of the run's own."""

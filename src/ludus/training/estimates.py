@@ -147,8 +147,7 @@ def evaluation_games(config: TrainConfig, spec: EnvSpec) -> int:
         return 0
     named = config.evaluation.opponents
     opponents = len(spec.bots if named is None else named)
-    sets = -(-config.evaluation.matches // config.evaluated_best_of)
-    return min(max(opponents, 1) * sets, MAX_ENVS)
+    return min(max(opponents, 1) * config.evaluation.matches, MAX_ENVS)
 
 
 def _gib(size: int) -> str:

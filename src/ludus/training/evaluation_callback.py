@@ -40,7 +40,7 @@ class EvaluationCallback:
     def __init__(self, config: TrainConfig, *, is_limited: bool = False) -> None:
         """Begin without a score; evaluations that are limited take at most a tenth of the run's time."""
         self._config, self._world, self._modes = config.evaluation, config.world.name, config.judged_modes()
-        self._names_modes, self._best_of = config.names_modes, config.evaluated_best_of
+        self._names_modes = config.names_modes
         self._plateau = config.guard.plateau
         self.best, self.since_best = -math.inf, 0  # the highest score so far, and evaluations since then
         self.is_due = False  # whether the agent is to be evaluated before the run continues
@@ -82,8 +82,7 @@ class EvaluationCallback:
             return f"evaluation, {config.matches} episodes{where}"
         count = len(spec.bots if config.opponents is None else config.opponents)
         modes = f" in each of {', '.join(self._modes)}" if self._modes else ""
-        sets = f" in sets of {self._best_of}" if self._best_of > 1 else ""
-        return f"evaluation, {config.matches} matches{sets} against each of {count} opponents{modes}"
+        return f"evaluation, {config.matches} matches against each of {count} opponents{modes}"
 
     def evaluate(
         self, policy: Policy, counters: Counters, settings: Mapping[str, Any], progress: Progress = lambda _: None
@@ -101,7 +100,7 @@ class EvaluationCallback:
         started_s = time.perf_counter()
         result = evaluate(
             policy, config.opponents, scenarios=config.scenarios, modes=self._modes, world=self._world,
-            config=None if self._modes else settings or None, matches=config.matches, best_of=self._best_of,
+            config=None if self._modes else settings or None, matches=config.matches,
             seed=config.seed, deterministic=config.deterministic, progress=progress,
         )  # fmt: skip
         self.warnings = result.warnings

@@ -18,9 +18,7 @@ from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import FROM_PLUGIN, bot_names
 from ludus.envs.check.contract_checks import spec_faults
 from ludus.envs.registry import make_env
-from ludus.envs.revealed import revealed_spec
 from ludus.envs.world_parts import choose_scenarios, merge_settings, metrics_of
-from ludus.evaluation.matches import check_sets
 from ludus.evaluation.players import find_players
 from ludus.evaluation.results import metric_names
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
@@ -88,8 +86,7 @@ def _check_games(
     rows = learner_rows(config, spec, phase)
     yield label + config.method.check(config.hyperparameters, config.policy, spec, rows)
     with _checking("making a policy", "change the policy's settings"):
-        revealed = config.revealed_opponents()
-        least = estimates.estimate_policy(config, revealed_spec(spec, revealed) if revealed else spec, phase)
+        least = estimates.estimate_policy(config, spec, phase)
     if least.total > estimates.memory_there(torch.device(config.learner_device), config.guard.memory_gib)[0]:
         _check_memory(config, least, processes)  # which refuses it
     with _checking("making a small copy of the run", "change the settings that the error names"):
@@ -286,10 +283,11 @@ def check_players(env: BatchedEnv, config: TrainConfig, folder: Path | None = No
     terms = make_rewards(env.spec, config).names
     if config.evaluation is not None:
         _check_evaluation(env, config)
-    if config.league.best_of > 1 and not config.policy.has_memory:
+    matches = config.world.settings.get("matches_per_episode", 1)
+    if matches != 1 and not config.policy.has_memory:
         logger.warning(
-            "[WARN] league.best_of is %d, but the policy has no memory: sets only fix its opponent; set "
-            "policy.recurrent or policy.strategy to let it adapt", config.league.best_of,
+            "[WARN] world.settings.matches_per_episode is %s, but the policy has no memory: sets only fix its "
+            "opponent; set policy.recurrent or policy.strategy to let it adapt", matches,
         )  # fmt: skip
     names = dict.fromkeys(name for phase in phases for name, weight in phase.opponents.items() if weight)
     known = [name for name in names if name.partition(":")[0] in env.spec.bots]
@@ -332,9 +330,8 @@ def _evaluated(spec: EnvSpec, config: TrainConfig) -> Iterator[tuple[str, Mappin
 
 
 def _check_evaluation(env: BatchedEnv, config: TrainConfig) -> None:
-    evaluation, best_of = config.evaluation, config.evaluated_best_of
+    evaluation = config.evaluation
     assert evaluation is not None  # noqa: S101 - for the type checker
-    check_sets(env.spec, best_of)
     if evaluation.opponents is not None:
         find_players(evaluation.opponents, env)
     if len(set(env.spec.teams)) == 1:
@@ -349,7 +346,7 @@ def _check_evaluation(env: BatchedEnv, config: TrainConfig) -> None:
             f"evaluation.scenarios names {', '.join(evaluation.scenarios)}, but {env.spec.id} is played against "
             "opponents; use evaluation.opponents"
         )
-    valid = metric_names(env.spec, metrics_of(env.spec.id), best_of) if evaluation.numbers() else ()
+    valid = metric_names(env.spec, metrics_of(env.spec.id)) if evaluation.numbers() else ()
     for name in evaluation.numbers():
         if name not in valid:
             raise UnknownNameError("number of an evaluation", name, valid)

@@ -79,12 +79,12 @@ class StrategyLog:
         policy, buffer = self._components.policy, self._components.buffer
         chosen = spread(sample_size(buffer.segments), buffer.segments).to(policy.device)
         batch = buffer.minibatch(chosen)
-        latents = policy.strategy_latent(batch.observations, batch.memory, batch.forgets)
+        latents = policy.strategy_latent(batch.observations, batch.memory, batch.episode_starts)
         few = min(_ATTENTION_SEGMENTS, len(chosen))
         weights = policy.attention(
             {name: tensor[:, :few] for name, tensor in batch.observations.items()},
             {name: tensor[:few] for name, tensor in batch.memory.items()},
-            batch.forgets[:, :few],
+            batch.episode_starts[:, :few],
         )
         opponents, components = self._components.trace.opponents, self._components.opponents
         chunks = chosen.div(buffer.rows, rounding_mode="floor")

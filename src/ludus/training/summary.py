@@ -7,7 +7,6 @@ import torch
 
 from ludus.envs.base import EnvSpec
 from ludus.envs.registry import make_env
-from ludus.envs.revealed import revealed_spec
 from ludus.envs.world_parts import choose_scenarios
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
@@ -95,8 +94,7 @@ def _evaluation(config: TrainConfig, spec: EnvSpec) -> str:
         return f"{every}, {evaluation.matches} episodes" + (f" in each of {', '.join(scenarios)}" if scenarios else "")
     against = "every bot" if evaluation.opponents is None else ", ".join(evaluation.opponents)
     modes = f" in each of {', '.join(evaluation.modes)}" if evaluation.modes else ""
-    sets = f" in sets of {config.evaluated_best_of}" if config.evaluated_best_of > 1 else ""
-    return f"{every}, {evaluation.matches} matches{sets} against {against}{modes}"
+    return f"{every}, {evaluation.matches} matches against {against}{modes}"
 
 
 def _opponents(config: TrainConfig, specs: Mapping[int, EnvSpec]) -> Iterator[str]:
@@ -112,14 +110,9 @@ def _opponents(config: TrainConfig, specs: Mapping[int, EnvSpec]) -> Iterator[st
             num_envs = config.at_phase(number).world.num_envs
             games = f", {num_envs:,} games of {specs[number].mode}, the learner plays {rows:,} seats"
         yield f"phase {number + 1} {phase.name}: {mix}{games}" if config.curriculum else f"opponents {mix}"
-    if config.league.best_of > 1:
-        yield f"matches in sets of {config.league.best_of}: the same opponent, and the memory is kept"
-    if config.revealed_opponents():
-        yield f"the learner is told who it plays: {', '.join(config.revealed_opponents())}"
 
 
 def _spec(config: TrainConfig) -> EnvSpec:
     world = config.world
-    revealed = config.revealed_opponents()
     with make_env(world.name, 1, world.device, config=world.settings or None) as env:
-        return revealed_spec(env.spec, revealed) if revealed else env.spec
+        return env.spec

@@ -27,7 +27,7 @@ def document() -> dict[str, Any]:
     with make_env("duel") as env, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         agent = Agent(Policy(env.spec, PolicyConfig.model_validate({"strategy": MINIMAL})))
-    found = analyse(agent, matches=4, best_of=2).as_json()
+    found = analyse(agent, matches=4).as_json()
     shares = np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [0.0, 1.0, 0.0]])
     switching = SwitchingMatch("switcher", 2, np.array([0.0, 0.2, 0.4]), shares, ((0.0, "rock"), (0.2, HOSTILE)))
     found["styles"] = found["belief"]["classes"] = ["rock", HOSTILE, "random"]
@@ -54,7 +54,7 @@ def test_the_page_is_drawn_and_answers(browser: Any, document: dict[str, Any], t
     assert sections == ["verdict", "who", "switches", "sure", "different", "wins"]
     charts = browser.run("[...document.querySelectorAll('[data-chart]')].map(each => each.dataset.chart)")
     assert {"belief", "confusion", "probe", "switching", "drift", "top", "entropy", "calibration",
-            "behaviour", "effects", "shifts", "largest", "ablation", "sets"} <= set(charts)  # fmt: skip
+            "behaviour", "effects", "shifts", "largest", "ablation"} <= set(charts)  # fmt: skip
     assert browser.run("document.querySelectorAll('.verdict').length") == len(document["verdict"])
     # Names are text.
     assert browser.run("document.querySelectorAll('img').length") == 0
@@ -74,7 +74,7 @@ def test_the_page_is_drawn_and_answers(browser: Any, document: dict[str, Any], t
     assert browser.run("document.querySelectorAll('[data-chart=switching] .truth').length") == 2
     assert browser.run("document.querySelectorAll('[data-chart=switching] .phase').length") == 1
     # Of an analysis without the optional parts the rest is drawn.
-    bare = document | {"switching": [], "drift": None, "ablation": None, "sets": None}
+    bare = document | {"switching": [], "drift": None, "ablation": None}
     browser.open(write(bare, tmp_path))
     browser.wait("document.documentElement.dataset.ready")
     assert browser.run("document.documentElement.dataset.problems || ''") == ""

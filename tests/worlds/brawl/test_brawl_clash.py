@@ -10,7 +10,7 @@ import torch
 from ludus.core.errors import ConfigError, SnapshotError
 from ludus.envs.registry import make_env
 from ludus.worlds.brawl.env import BrawlEnv
-from ludus.worlds.brawl.kernels.bot_styles import FAVOURED, GUESSES
+from ludus.worlds.brawl.kernels.bot_styles import GUESSES
 from ludus.worlds.brawl.moves import load_move_table
 from ludus.worlds.brawl.observation import BLOCKS, FIELDS, SHOWN_STATES, SIZE
 from ludus.worlds.brawl.rules import Choice, Ground, Key, Slot, State
@@ -211,15 +211,14 @@ def test_the_clock_may_end_the_match_in_a_clash(make_stage: "MakeStage") -> None
     assert stage.state(0) == stage.state(1) == State.IN_AIR  # the next match
 
 
-@pytest.mark.parametrize("reaction_frames", [0, 3])
-def test_nothing_shows_a_choice_before_the_clash_is_over(make_stage: "MakeStage", reaction_frames: int) -> None:
+def test_nothing_shows_a_choice_before_the_clash_is_over(make_stage: "MakeStage") -> None:
     """The games differ in the second seat's keys alone; the first seat sees the same until the last frame."""
-    stage = make_stage(3, move_table=CLASH_MOVES, reaction_frames=reaction_frames)
-    stage.step(frames=reaction_frames + 1)  # sides were drawn: what was seen of the first frame differs
+    stage = make_stage(3, move_table=CLASH_MOVES)
+    stage.step()  # sides were drawn: what was seen of the first frame differs
     open_clash(close(stage))
     actions = torch.zeros((3, 2, 10), dtype=torch.int8)
     actions[1, 1, Key.LIGHT] = actions[2, 1, Key.HEAVY] = 1
-    for frame in range(FRAMES + 1 + reaction_frames):
+    for frame in range(FRAMES + 1):
         rows = stage.env.step(actions).observations["vector"]
         same = bool((rows[:, 0] == rows[0, 0]).all())
         assert same == (frame < FRAMES - 1), frame
@@ -230,16 +229,15 @@ def test_nothing_shows_a_choice_before_the_clash_is_over(make_stage: "MakeStage"
 def test_a_clash_is_shown_by_zeros_in_place_of_a_state(make_stage: "MakeStage") -> None:
     assert SIZE == 156
     assert len(SHOWN_STATES) == 13
-    for reaction_frames in (0, 2):
-        stage = close(make_stage(1, move_table=CLASH_MOVES, reaction_frames=reaction_frames))
-        open_clash(stage)
-        rows = stage.step(frames=3).observations["vector"][0]
-        for block in ("self", "opponent"):
-            first, last = (COLUMN[f"{block}.state_{name}"] for name in ("standing", "ko"))
-            assert rows[:, first : last + 1].sum() == 0.0
-            assert rows[:, COLUMN[f"{block}.move_ground_light_neutral"] : BLOCKS[block][1] - 4].sum() == 0.0
-        assert rows[:, COLUMN["self.timer"]].tolist() == pytest.approx([2 / 30, 2 / 30])
-        assert stage.env.view(0).players[0].state is State.CLASH
+    stage = close(make_stage(1, move_table=CLASH_MOVES))
+    open_clash(stage)
+    rows = stage.step(frames=3).observations["vector"][0]
+    for block in ("self", "opponent"):
+        first, last = (COLUMN[f"{block}.state_{name}"] for name in ("standing", "ko"))
+        assert rows[:, first : last + 1].sum() == 0.0
+        assert rows[:, COLUMN[f"{block}.move_ground_light_neutral"] : BLOCKS[block][1] - 4].sum() == 0.0
+    assert rows[:, COLUMN["self.timer"]].tolist() == pytest.approx([2 / 30, 2 / 30])
+    assert stage.env.view(0).players[0].state is State.CLASH
 
 
 def test_a_snapshot_in_the_middle_of_a_clash_goes_on_with_the_same_bits(make_stage: "MakeStage") -> None:
@@ -261,7 +259,7 @@ def test_a_snapshot_in_the_middle_of_a_clash_goes_on_with_the_same_bits(make_sta
 def test_exchanged_seats_and_sides_give_the_mirrored_match(make_stage: "MakeStage", with_bots: bool) -> None:
     settings = {"weapon_spawns": True, "move_table": None, "rules": "clash", "step_limit": 500}
     one, other = make_stage(48, **settings), make_stage(48, swap_sides=True, mirrored=True, **settings)
-    names = ["aggressive", "duelist", "hit-and-run", "habits"]
+    names = ["aggressive", "defensive", "hit-and-run", "habits"]
     rosters = []
     for stage in (one, other):
         stage.env.reset(seed=11)
@@ -285,48 +283,21 @@ def test_exchanged_seats_and_sides_give_the_mirrored_match(make_stage: "MakeStag
     assert clashes > 20
 
 
-def test_bots_choose_by_chance_and_duelists_by_their_favourite(make_stage: "MakeStage") -> None:
+def test_bots_choose_by_chance(make_stage: "MakeStage") -> None:
     games = 600
     stage = close(make_stage(games, rules="clash", move_table=None))
     open_clash(stage)
-    for name, shares in (
-        ("aggressive:delay=0,noise=0", (1 / 3, 1 / 3, 1 / 3)),
-        ("duelist:family=0,delay=0,noise=0", (FAVOURED, 0.05, 0.05)),
-        ("duelist:family=8,delay=0,noise=0", (0.05, 0.05, FAVOURED)),
-    ):
-        bots = stage.env.bots([name])
-        stage.matches["frame"][:] += 1  # asked twice in a frame, a bot says the same
-        actions = torch.zeros((games, 2, 10), dtype=torch.int8)
-        bots.act(torch.zeros((games, 2), dtype=torch.int32), actions)
-        light, heavy = (actions[..., key].bool() for key in (Key.LIGHT, Key.HEAVY))
-        found = torch.stack((light, ~light & ~heavy, heavy)).float().mean((1, 2)).tolist()
-        assert found == pytest.approx(shares, abs=0.05), name
-
-
-@pytest.mark.parametrize(
-    ("own", "opponent", "mode"), [("STUN", "STANDING", 1), ("STUN", "STUN", 0), ("STANDING", "STUN", 0)]
-)
-def test_duelists_notice_how_a_clash_ended(make_stage: "MakeStage", own: str, opponent: str, mode: int) -> None:
-    """Family 2 strikes after success and throws after it was hit; equal choices change nothing."""
-    stage = close(make_stage(300, rules="clash", move_table=None))
-    bots = stage.env.bots(["duelist:family=2,delay=0,noise=0", "constant"])
-    seats = torch.tensor([[0, 1]], dtype=torch.int32).repeat(300, 1)
-    actions = torch.zeros((300, 2, 10), dtype=torch.int8)
-    bots.act(seats, actions)
-    stage.set(0, state=State[own])
-    stage.set(1, state=State[opponent])
-    stage.matches["frame"][:] += 1
-    bots.act(seats, actions)
-    for seat in (0, 1):
-        stage.set(seat, state=State.CLASH)
-    stage.matches["frame"][:] += 1
-    bots.act(seats, actions)
-    assert float(actions[:, 0, Key.HEAVY].float().mean()) == pytest.approx(FAVOURED if mode else 0.05, abs=0.05)
+    bots = stage.env.bots(["aggressive:delay=0,noise=0"])
+    actions = torch.zeros((games, 2, 10), dtype=torch.int8)
+    bots.act(torch.zeros((games, 2), dtype=torch.int32), actions)
+    light, heavy = (actions[..., key].bool() for key in (Key.LIGHT, Key.HEAVY))
+    found = torch.stack((light, ~light & ~heavy, heavy)).float().mean((1, 2)).tolist()
+    assert found == pytest.approx([1 / 3] * 3, abs=0.05)
 
 
 def test_the_standard_rules_have_no_clashes() -> None:
     standard, clash = load_move_table(), load_move_table(rules="clash")
-    assert (standard.clash, load_move_table(rules="triangle").clash) == (None, None)
+    assert standard.clash is None
     assert clash.clash is not None
     assert clash.weapons == standard.weapons
     with make_env("brawl", 1) as env:
@@ -350,23 +321,3 @@ def test_clashes_that_cannot_be_are_refused(tmp_path: Path, change: str, message
 
 def test_each_choice_beats_the_next_but_one() -> None:
     assert {choice: Choice((choice + 2) % GUESSES) for choice in Choice} == BEATS
-
-
-def test_favourites_decide_matches(make_stage: "MakeStage") -> None:
-    """Duelists that differ in their favourite alone: strike (0) beats throw (8), throw guard (4), guard strike."""
-    games, frames = 50, 1200
-    stage = make_stage(3 * games, rules="clash", move_table=None, step_limit=frames)
-    stage.env.reset(seed=2)
-    bots = stage.env.bots([f"duelist:family={family},delay=2,noise=0" for family in (0, 8, 4)])
-    first = torch.arange(3, dtype=torch.int32).repeat_interleave(games)
-    seats = torch.stack((first, (first + 1) % 3), 1)
-    actions = torch.zeros((3 * games, 2, 10), dtype=torch.int8)
-    won, is_over = torch.zeros(3 * games, 2), torch.zeros(3 * games, 1, dtype=torch.bool)
-    for _ in range(frames):
-        bots.act(seats, actions)
-        result = stage.env.step(actions)
-        won += result.events["wins"] * ~is_over
-        is_over |= result.terminated[:, None]
-    shares = won.view(3, games, 2).mean(1)
-    assert bool(is_over.all())
-    assert bool((shares[:, 0] > 0.65).all()), shares

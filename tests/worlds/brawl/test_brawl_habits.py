@@ -1,4 +1,4 @@
-"""Families of bots, `habits` and `duelist`: names, what each family does, and sets of matches."""
+"""Families of bots, `habits`: names, what each family does, and sets of matches."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,9 @@ from torch import Tensor
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.envs.bots import is_bot
 from ludus.worlds.brawl.bots import parse_bot
-from ludus.worlds.brawl.kernels.bot_styles import DUELS, FAMILIES, FAVOURED, GUESSES
+from ludus.worlds.brawl.kernels.bot_styles import FAMILIES
 from ludus.worlds.brawl.kernels.bots import DRAWN, HABITS
-from ludus.worlds.brawl.rules import Key, State
+from ludus.worlds.brawl.rules import Key
 
 if TYPE_CHECKING:
     from tests.worlds.brawl.conftest import MakeStage, Stage
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 FRAMES = 400
 
 
-def key_shares(stage: "Stage", name: str, matches: int = 1, best_of: int = 1) -> Tensor:
+def key_shares(stage: "Stage", name: str, matches: int = 1, in_a_set: int = 1) -> Tensor:
     """Returns how often `(matches, games, seats, 10)` a bot that plays against `aggressive` holds each key."""
     env = stage.env
-    env.play_sets(best_of)
+    env.play_sets(in_a_set)
     env.reset(seed=3)
     bots = env.bots([name, "aggressive:noise=0"])
     assignment = torch.tensor([[0, 1]], dtype=torch.int32).repeat(env.num_envs, 1)
@@ -72,8 +72,8 @@ def test_habits_last_for_a_match_or_a_set(make_stage: "MakeStage") -> None:
     """By the keys of four matches of each game: the first two and the last two are alike if they are sets."""
     stage = make_stage(96, weapon_spawns=True, move_table=None, stocks=99, step_limit=FRAMES)
     ratios = []
-    for best_of in (1, 2):
-        shares = key_shares(stage, "habits", matches=4, best_of=best_of)[:, :, 0]
+    for in_a_set in (1, 2):
+        shares = key_shares(stage, "habits", matches=4, in_a_set=in_a_set)[:, :, 0]
         within = (shares[0] - shares[1]).abs().mean() + (shares[2] - shares[3]).abs().mean()
         between = (shares[1] - shares[2]).abs().mean() + (shares[0] - shares[3]).abs().mean()
         ratios.append(float(within / between))
@@ -87,41 +87,3 @@ def test_a_match_is_a_function_of_its_seed(make_stage: "MakeStage") -> None:
     assert torch.equal(one, other)
     assert not torch.equal(one, key_shares(stages[0], "habits:delay=0,noise=0"))
     assert len(set(map(tuple, one[0, :, 0].tolist()))) == 32  # every game has a bot of its own
-
-
-def guesses_of(stage: "Stage", name: str) -> list[Tensor]:
-    """Returns how often `(3,)` a bot that faces its opponent strikes, guards and throws, before and after a hit."""
-    env = stage.env
-    env.reset(seed=5)
-    bots = env.bots([name, "constant"])
-    assignment = torch.tensor([[0, 1]], dtype=torch.int32).repeat(env.num_envs, 1)
-    actions = torch.zeros((env.num_envs, 2, 10), dtype=torch.int8)
-    shares = []
-    for is_hit in (False, True):
-        for state in (State.STUN, State.STANDING) if is_hit else (State.STANDING,):
-            for seat, x, facing in ((0, -4.5, 1), (1, -3.5, -1)):
-                stage.set(seat, home=2 * seat - 1)
-                stage.stand(seat, x, facing=facing, state=state if seat == 0 else State.STANDING)
-            stage.matches["frame"][:] += 20  # it guesses every 2 to 9 frames
-            bots.act(assignment, actions)
-        light, heavy = (actions[:, 0, key].bool() for key in (Key.LIGHT, Key.HEAVY))
-        sideways = actions[:, 0, [Key.LEFT, Key.RIGHT]].any(-1)
-        shares.append(torch.stack((light, heavy & ~sideways, heavy & sideways)).float().mean(1))
-    return shares
-
-
-def test_duelists_guess_by_their_family_before_and_after_they_are_hit(make_stage: "MakeStage") -> None:
-    stage = make_stage(512, weapon_spawns=True, rules="triangle", move_table=None)
-    for family in range(DUELS):
-        found = guesses_of(stage, f"duelist:family={family},delay=0,noise=0")
-        for favourite, shares in zip(divmod(family, GUESSES), found, strict=True):
-            assert shares.sum() == 1.0
-            assert abs(float(shares[favourite]) - FAVOURED) < 0.05, (family, shares)
-
-
-def test_duelists_without_a_family_are_of_all(make_stage: "MakeStage") -> None:
-    stage = make_stage(512, weapon_spawns=True, rules="triangle", move_table=None)
-    for shares in guesses_of(stage, "duelist:delay=0,noise=0"):
-        assert all(0.2 < float(share) < 0.47 for share in shares)
-    with pytest.raises(ConfigError, match=f"family must be a number from 0 to {DUELS - 1}, got '9'"):
-        parse_bot("duelist:family=9")

@@ -250,17 +250,6 @@ def test_a_blow_is_drawn_back_then_strikes_then_returns() -> None:
     assert back < returning < strike
 
 
-def test_a_guard_is_raised_held_and_lowered() -> None:
-    triangle = load_move_table(rules="triangle")
-    view = replace(RESTING, state=State.ATTACK, slot=Slot.GROUND_HEAVY_NEUTRAL)
-    heights = [pose_of(replace(view, move_frame=frame), triangle, 0).front_hand[1] for frame in (0, 1, 15, 20, 24)]
-    resting = pose_of(RESTING, triangle, 0).front_hand[1]
-    assert heights[1] == heights[2] == pytest.approx(-0.34)  # the hands are before the face
-    assert heights[1] < heights[0] < resting
-    assert heights[2] < heights[3] < heights[4]
-    assert Renderer(triangle).frame(match(replace(view, move_frame=5))).shape == (720, 1280, 3)
-
-
 def test_limbs_reach_their_target_or_stretch_towards_it() -> None:
     joint, end = two_bones((0.0, 0.0), (0.3, 0.0), 0.25, 1.0)
     assert end == pytest.approx((0.3, 0.0))

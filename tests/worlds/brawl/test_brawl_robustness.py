@@ -122,7 +122,7 @@ def test_no_impossible_state_with_clashes(make_stage: "MakeStage") -> None:
     games = 512
     stage = make_stage(games, weapon_spawns=True, move_table=None, rules="clash", step_limit=600)
     stage.env.reset(seed=3)
-    bots = stage.env.bots(["aggressive:delay=0,noise=0.3", "duelist", "aerial", "edge-guarder"])
+    bots = stage.env.bots(["aggressive:delay=0,noise=0.3", "habits", "aerial", "edge-guarder"])
     assignment = torch.randint(-1, 4, (games, 2), generator=torch.Generator().manual_seed(5)).int()  # -1: random keys
     draw = torch.Generator().manual_seed(6)
     low, high = torch.tensor(LOW) - 1e-6, torch.tensor(HIGH) + 1e-6

@@ -16,7 +16,6 @@ ROSTER = (
     *BOT_NAMES,
     "habits",
     "habits:family=6",
-    "duelist",
     "aggressive:delay=0,noise=0.3",
     "defensive:delay=9,noise=0.05",
 )
@@ -95,18 +94,6 @@ def test_bots_with_seats_exchanged(twins: tuple["Stage", "Stage"]) -> None:
         assert_swapped(one, other, frame)
     assert int(one.matches["episode"].min()) >= 4
     assert set(assignment.flatten().tolist()) == set(range(len(ROSTER)))
-
-
-def test_late_views_with_seats_exchanged(make_stage: "MakeStage") -> None:
-    settings = {"weapon_spawns": True, "move_table": None, "step_limit": 150, "reaction_frames": 8}
-    one, other = make_stage(48, **settings), make_stage(48, swap_sides=True, mirrored=True, **settings)
-    for stage in (one, other):
-        stage.env.reset(seed=11)
-    draw = torch.Generator().manual_seed(7)
-    for frame in range(400):
-        keys = torch.randint(0, 2, (48, 2, 10), generator=draw, dtype=torch.int8)
-        assert_results_swapped(one.env.step(keys), other.env.step(keys.flip(1)))
-        assert_swapped(one, other, frame)
 
 
 def test_fixed_weapons_with_seats_exchanged(make_stage: "MakeStage") -> None:

@@ -304,3 +304,16 @@ def test_a_table_of_one_weapon_has_nothing_to_spawn(
     stage = make_stage(8, weapon_spawns=True, move_table=tmp_path / "one.yaml")
     stage.step(frames=400)
     assert int(stage.items["life"].max()) == 0
+
+
+def test_a_table_extends_the_standard_one_by_whole_moves(document: dict[str, Any], tmp_path: Path) -> None:
+    own = jab(copy.deepcopy(document)) | {"name": "poke"}
+    table = tmp_path / "table.yaml"
+    table.write_text(json.dumps({"extends": "standard", "weapons": {"fists": {"moves": {"recovery": own}}}}))
+    standard, extended = load_move_table(), load_move_table(table)
+    for name, weapon in extended.weapons.items():
+        changed = [slot for slot, move in weapon.moves.items() if move != standard.weapons[name].moves[slot]]
+        assert changed == (["recovery"] if name == "fists" else [])
+    table.write_text("extends: other\nweapons: {}\n")
+    with pytest.raises(ConfigError, match="extends 'other'; valid: 'standard'"):
+        load_move_table(table)

@@ -126,7 +126,7 @@ class Ppo(Algorithm[PpoConfig, PpoLearner]):
         rate, clip, entropy = (torch.full((), level, device=policy.device) for level in (0.0, 0.2, 0.01))
         parameters = {name: tensor for name, tensor in policy.named_parameters() if tensor.requires_grad}
         with _counting_saved(parameters.values()) as saved:
-            evaluation = policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
+            evaluation = policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
             weight = max(learner.config.vf_coef, 0.01)
             loss, _ = ppo_loss(evaluation, targets, Coefficients(rate, clip, entropy, None), weight)
             loss = learner.updater.auxiliary.add_to(loss, evaluation, batch)

@@ -93,7 +93,7 @@ class AuxiliaryLosses:
         if self.imitation.device.type == "cpu" and self.imitation == 0.0:  # saves the forward pass
             return torch.zeros(())
         demonstrations = batch.labels["demonstrations"]
-        shown = self._policy.unroll(batch.observations, batch.memory, batch.forgets, demonstrations)
+        shown = self._policy.unroll(batch.observations, batch.memory, batch.episode_starts, demonstrations)
         error = -shown.log_probs.sum() / (among or shown.log_probs.numel())
         self.sums[-1].add_(error.detach())
         return error

@@ -233,7 +233,7 @@ class Updater:
     def _add_gradient(
         self, batch: Minibatch, targets: Targets, share: float = 1.0, totals: AuxiliaryTotals | None = None
     ) -> Tensor:
-        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.forgets, batch.actions)
+        evaluation = self.policy.unroll(batch.observations, batch.memory, batch.episode_starts, batch.actions)
         loss, metrics = ppo_loss(evaluation, targets, self._coefficients, self.config.vf_coef)
         if totals is not None:
             loss = share * loss

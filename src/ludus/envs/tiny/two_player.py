@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ludus.core.random import uniform
 from ludus.envs.base import EnvRequest, Observations
-from ludus.envs.settings import EnvSettings, EpisodeSteps, read_settings
+from ludus.envs.settings import EnvSettings, EpisodeSteps, MatchSettings, read_settings
 from ludus.envs.tiny.base import State, TinyEnv, numbered, one_hot, toy_spec
 from ludus.envs.world_parts import StyleLabels
 
@@ -95,7 +95,7 @@ def _results(lead: Tensor, last_round: Tensor) -> dict[str, Tensor]:
 DUEL_BOTS = ("rock", "cycle", "random")
 
 
-class DuelSettings(EnvSettings):
+class DuelSettings(MatchSettings):
     """Settings of `duel-v1`."""
 
     rounds: EpisodeSteps = 10  # rounds in a match
@@ -178,7 +178,7 @@ _CALLS = 3
 _OTHER_TEAM = ("opponent.seats", "opponent.pull")
 
 
-class TugSettings(EnvSettings):
+class TugSettings(MatchSettings):
     """Settings of `tug-v1`."""
 
     blue: int = Field(default=1, ge=1, le=MOST)  # seats of the first team

@@ -16,16 +16,15 @@ from ludus.envs.bots import bot_settings, number_setting, whole_setting
 from ludus.envs.kernel_env import Arena, KernelBots
 from ludus.envs.warp_tools import Launcher, Prepared, load_kernels, pack_struct, struct_array, struct_words
 from ludus.worlds.brawl.kernels import bots as bot_kernels
-from ludus.worlds.brawl.kernels.bot_styles import DUELS, FAMILIES
-from ludus.worlds.brawl.kernels.bots import BOTS, CLOCKWORK, DRAWN, DUELIST, HABITS, BotSettings, ScriptStep, bot_kernel
+from ludus.worlds.brawl.kernels.bot_styles import FAMILIES
+from ludus.worlds.brawl.kernels.bots import BOTS, CLOCKWORK, DRAWN, HABITS, BotSettings, ScriptStep, bot_kernel
 from ludus.worlds.brawl.kernels.match import KeyRow
 from ludus.worlds.brawl.kernels.structs import Memo, Move
 from ludus.worlds.brawl.moves import MoveTable
 from ludus.worlds.brawl.rules import MAX_DELAY, SEATS, Key
 
 BOT_NAMES = tuple(bot.name for bot in BOTS)
-FAMILY_STYLES = {"habits": HABITS, "duelist": DUELIST}  # not among all bots: what is not set is drawn for every match
-_FAMILIES = {HABITS: FAMILIES, DUELIST: DUELS}
+HABITS_NAME = "habits"  # not among all bots: what is not set is drawn for every match
 DEFAULT_SCRIPT = Path(__file__).with_name("clockwork.yaml")
 MEMO_WORDS = struct_words(Memo)
 KEY_NAMES = tuple(key.name.lower() for key in Key)
@@ -46,11 +45,11 @@ class ScriptStepModel(BaseModel):
 class BotSpec:
     """A style with its settings, as written in a bot's name."""
 
-    style: int  # its place among the bots, `HABITS` or `DUELIST`
+    style: int  # its place among the bots, or `HABITS`
     delay: int  # frames between seeing and acting, 0 to 31, or `DRAWN`
     noise: float  # share of the time, 0 to 1, in which it holds random keys, or `DRAWN`
     script: tuple[tuple[int, int], ...] = ()  # steps of a clockwork, as (frames, key mask)
-    family: int = DRAWN  # of habits or of duelists
+    family: int = DRAWN  # of habits
 
 
 def parse_bot(name: str) -> BotSpec:
@@ -59,10 +58,10 @@ def parse_bot(name: str) -> BotSpec:
     Raises UnknownNameError if there is no such style, ConfigError if a setting is unknown or out of range.
     """
     style_name, _, settings = name.partition(":")
-    if style_name in FAMILY_STYLES:
-        return _parse_family(name, FAMILY_STYLES[style_name], settings)
+    if style_name == HABITS_NAME:
+        return _parse_habits(name, settings)
     if style_name not in BOT_NAMES:
-        raise UnknownNameError("brawl bot", style_name, (*BOT_NAMES, *FAMILY_STYLES))
+        raise UnknownNameError("brawl bot", style_name, (*BOT_NAMES, HABITS_NAME))
     style = BOT_NAMES.index(style_name)
     values = bot_settings(name, settings, {"delay": "FRAMES", "noise": "SHARE", "script": "FILE"})
     delay = whole_setting(name, "delay", values.get("delay", str(BOTS[style].delay)), MAX_DELAY - 1, "frames")
@@ -73,17 +72,17 @@ def parse_bot(name: str) -> BotSpec:
     return BotSpec(style, delay, noise, script)
 
 
-def _parse_family(name: str, style: int, settings: str) -> BotSpec:
-    """Read the settings of a bot of a family; what is not set is drawn for every match."""
+def _parse_habits(name: str, settings: str) -> BotSpec:
+    """Read the settings of a bot with habits; what is not set is drawn for every match."""
     values = bot_settings(name, settings, {"family": "NUMBER", "delay": "FRAMES", "noise": "SHARE"})
     family, delay, noise = DRAWN, DRAWN, float(DRAWN)
     if "family" in values:
-        family = whole_setting(name, "family", values["family"], _FAMILIES[style] - 1, "family")
+        family = whole_setting(name, "family", values["family"], FAMILIES - 1, "family")
     if "delay" in values:
         delay = whole_setting(name, "delay", values["delay"], MAX_DELAY - 1, "frames")
     if "noise" in values:
         noise = number_setting(name, "noise", values["noise"], 0, 1)
-    return BotSpec(style, delay, noise, family=family)
+    return BotSpec(HABITS, delay, noise, family=family)
 
 
 def load_script(path: Path) -> tuple[tuple[int, int], ...]:

@@ -1,16 +1,16 @@
 """Settings of a Brawl environment."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ludus.envs.settings import EnvSettings
+from ludus.envs.settings import MatchSettings
 from ludus.envs.stored import OutsideName
-from ludus.worlds.brawl.rules import MAX_REACTION
 
 
-class BrawlConfig(EnvSettings):
+class BrawlConfig(MatchSettings):
     """What can be set about the game itself.
 
     Attributes:
@@ -18,24 +18,24 @@ class BrawlConfig(EnvSettings):
         stocks: Lives a fighter starts with.
         weapon_spawns: Whether weapons appear on the stage.
         fixed_weapons: Weapon of each seat for the whole match, never dropped or lost; None for normal play.
-        rules: Which move table of the package is played: `standard`; `triangle`, where a guard stops strikes, a
-            throw passes through a guard and a strike is faster than a throw; or `clash`, where a blow against a fighter
-            who is not stunned lets both choose a strike, a guard or a throw at the same instant.
+        rules: Which move table of the package is played: `standard`, or `clash`, where a blow against a fighter who is
+            not stunned lets both choose a strike, a guard or a throw at the same instant.
         move_table: Path of a move table of one's own; None for that of `rules`.
         swap_sides: Exchanges the sides that are drawn for the seats, to play the same match the other way round.
-        reaction_frames: Frames until a seat sees what its opponent did: its observation shows the opponent of so many
-            frames ago. 8 is about a person's reaction time. Scripted bots have a `delay` of their own instead.
         mirrored: Shows the stage in a mirror (pictures and `BrawlEnv.view` only; a seat's own view never changes).
         threads: Host threads that advance the games on a CPU; None for all cores.
     """
+
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "reaction_frames": "strategy.md#with-a-reaction-time-the-triangle-and-exploiters"
+    }
 
     step_limit: Annotated[int, Field(ge=30, le=1_000_000)] = 2_700
     stocks: Annotated[int, Field(ge=1, le=99)] = 3
     weapon_spawns: bool = True
     fixed_weapons: Annotated[tuple[str, str] | None, Field(strict=False)] = None
-    rules: Literal["standard", "triangle", "clash"] = "standard"
+    rules: Literal["standard", "clash"] = "standard"
     move_table: Annotated[Path | None, OutsideName("move table"), Field(strict=False)] = None
     swap_sides: bool = False
-    reaction_frames: Annotated[int, Field(ge=0, le=MAX_REACTION)] = 0
     mirrored: bool = False
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None

@@ -93,6 +93,7 @@ def left_first(env: BatchedEnv) -> Settings | None:
 
 
 def _brawl(env: BatchedEnv) -> BrawlEnv:
+    env = env.unwrapped
     if not isinstance(env, BrawlEnv):
         raise UnsupportedError(f"this is the display of brawl, not of {env.spec.id}")
     return env
@@ -114,8 +115,7 @@ def _drawn_move(move: MoveModel) -> JSON:
         for hit in move.hits
     ]
     charge: JSON = None if move.charge is None else [move.charge.frame, move.charge.max_frames]
-    guard: JSON = None if move.guard is None else list(move.guard.frames)
-    return {"total": move.total, "charge": charge, "hits": hits, "guard": guard}
+    return {"total": move.total, "charge": charge, "hits": hits}
 
 
 def live_data(env: BatchedEnv) -> dict[str, JSON]:

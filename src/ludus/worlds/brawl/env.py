@@ -18,13 +18,11 @@ from ludus.envs.base import Columns, EnvRequest, EnvSpec, StepResult, packed, re
 from ludus.envs.kernel_env import KernelEnv
 from ludus.envs.settings import read_settings
 from ludus.envs.warp_tools import TiledKernel, struct_array, struct_views, struct_words
-from ludus.worlds.brawl.bots import BOT_NAMES, FAMILY_STYLES, MEMO_WORDS, BrawlBots
+from ludus.worlds.brawl.bots import BOT_NAMES, HABITS_NAME, MEMO_WORDS, BrawlBots
 from ludus.worlds.brawl.config import BrawlConfig
 from ludus.worlds.brawl.kernels import bots as bot_kernels
 from ludus.worlds.brawl.kernels import match as match_kernels
-from ludus.worlds.brawl.kernels import reaction as reaction_kernels
 from ludus.worlds.brawl.kernels.observe import Row
-from ludus.worlds.brawl.kernels.reaction import Past
 from ludus.worlds.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules, check_state
 from ludus.worlds.brawl.moves import clash_rules, load_move_table, pack_moves
 from ludus.worlds.brawl.observation import BLOCKS, FIELDS, HIGH, LOW, MIRROR, SIZE
@@ -109,9 +107,6 @@ class BrawlEnv(KernelEnv):
     | 4 | life | 0 ... 1 | frames left / 350 |
     | 5-7 | is_* | 0 ... 1 | one-hot of its kind, without the first weapon of the table |
 
-    With `reaction_frames` N the block `opponent`, `opponent_dx` and `opponent_dy` show the opponent of N frames ago,
-    and in the first N frames of a match that of its first frame; everything else is current.
-
     ## Events and measures
     Events per step and seat: damage dealt and taken, hits, hits during stun, knockouts scored and suffered, falls (a
     stock lost without having been hit since standing safely), attacks begun, pick-ups and their value, drops, wins,
@@ -134,17 +129,22 @@ class BrawlEnv(KernelEnv):
         self.device = resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self._renderer: Renderer | None = None
+        self._set_length = 1  # matches in a row over which bots keep their habits
         self.launcher = warp_tools.Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self._allocate()
-        modules = (match_kernels, reaction_kernels) if self._past else (match_kernels,)
-        tiled = {modules[-1]: (warp_tools.BLOCK, match_kernels.OBSERVE_TILE)}
-        warp_tools.load_kernels(modules, self.device, blocks=tiled, soon=(bot_kernels,))
+        tiled = {match_kernels: (warp_tools.BLOCK, match_kernels.OBSERVE_TILE)}
+        warp_tools.load_kernels((match_kernels,), self.device, blocks=tiled, soon=(bot_kernels,))
         self._start()
 
     def bots(self, names: Sequence[str]) -> BrawlBots:
         """Make scripted players; a name may carry settings, such as `aggressive:delay=8,noise=0.1`."""
         return BrawlBots(self, names)
+
+    def play_sets(self, matches: int) -> None:
+        """Let bots keep their habits over a set; see `BatchedEnv.play_sets`."""
+        self._set_length = matches
+        self._take_seed(self.seed)  # makes the rules again, of which it is one
 
     def view(self, game: int = 0) -> MatchView:
         """Decode one game into plain numbers."""
@@ -177,17 +177,14 @@ class BrawlEnv(KernelEnv):
             "bot_memory": self.bot_memory,
             "bot_delayed": self.bot_delayed,
             "seed": self._seed,
-            **self._past,
         }
 
     def _check_state(self, snapshot: Mapping[str, Tensor]) -> None:
         weapons, config = len(self.table.names), self.config
         check_state(snapshot, weapons, config.stocks, config.step_limit, clashes=self.table.clash is not None)
-        if self._past:
-            reaction_kernels.check_history(snapshot)
 
     def _forget_episodes(self) -> None:
-        for tensor in (self.bot_memory, self.bot_delayed, *self._past.values()):
+        for tensor in (self.bot_memory, self.bot_delayed):
             tensor.zero_()
         struct_views(self.matches, Match)["episode"].fill_(-1)
 
@@ -210,7 +207,7 @@ class BrawlEnv(KernelEnv):
                 "swap_sides": int(config.swap_sides),
                 "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
-                "best_of": self.best_of,
+                "set_length": self._set_length,
                 **clash_rules(self.table.clash),
             },
         )
@@ -231,11 +228,6 @@ class BrawlEnv(KernelEnv):
         self.items = words(games, ITEM_SLOTS, struct_words(Item))
         self.bot_memory = words(games, SEATS, MEMO_WORDS)
         self.bot_delayed = words(games, SEATS, MAX_DELAY)
-        slots = self.config.reaction_frames + 1
-        self._past = {}  # what the kernels of `kernels.reaction` need, nothing without a reaction time
-        if slots > 1:
-            past = words(slots, games, SEATS, struct_words(Past))
-            self._past = {"history": past, "history_slot": words(games)}
         self._seed = torch.zeros((), dtype=torch.int64)
         self.moves, self._hits = (part.to(device) for part in pack_moves(self.table))
         self._values = torch.tensor([weapon.value for weapon in self.table.weapons.values()], device=device)
@@ -257,10 +249,7 @@ class BrawlEnv(KernelEnv):
 
     def _prepare(self) -> None:
         state, moves = self.state_arrays(), struct_array(self.moves, Move)
-        past: list[object] = []
-        if self._past:
-            past = [struct_array(self._past["history"], Past), wp.from_torch(self._past["history_slot"])]
-        observed = [*state, *past, moves, self.rules]
+        observed = [*state, moves, self.rules]
         terminated = wp.from_torch(self._result.terminated)
         step = [
             *state,
@@ -274,8 +263,7 @@ class BrawlEnv(KernelEnv):
             terminated,
         ]
         final = struct_array(self._result.final_observations["vector"], Row)
-        finish_kernel = reaction_kernels.finish_late_kernel if past else match_kernels.finish_kernel
-        finish = (finish_kernel, [*observed, terminated, final])
+        finish = (match_kernels.finish_kernel, [*observed, terminated, final])
         observe = self._observe_launch(observed, self._observations["vector"])
         restart = (match_kernels.restart_kernel, [*state, wp.from_torch(self._chosen), self.rules])
         self._run_step = self.launcher.prepare(self.num_envs, (match_kernels.step_kernel, step), finish, observe)
@@ -285,10 +273,9 @@ class BrawlEnv(KernelEnv):
     def _observe_launch(self, inputs: list[object], out: Tensor) -> tuple[object, list[object]] | TiledKernel:
         if self.device.type == "cuda":
             rows = wp.from_torch(out.view(-1, SIZE))
-            tiles = reaction_kernels.observe_late_tiles_kernel if self._past else match_kernels.observe_tiles_kernel
-            return TiledKernel(tiles, [*inputs, rows], self.num_envs * SEATS, match_kernels.OBSERVE_TILE)
-        kernel = reaction_kernels.observe_late_kernel if self._past else match_kernels.observe_kernel
-        return kernel, [*inputs, struct_array(out, Row)]
+            tiles, inputs = match_kernels.observe_tiles_kernel, [*inputs, rows]
+            return TiledKernel(tiles, inputs, self.num_envs * SEATS, match_kernels.OBSERVE_TILE)
+        return match_kernels.observe_kernel, [*inputs, struct_array(out, Row)]
 
 
 def brawl_spec(config: BrawlConfig) -> EnvSpec:
@@ -304,7 +291,7 @@ def brawl_spec(config: BrawlConfig) -> EnvSpec:
         events=EVENTS,
         state_metrics=MEASURES,
         bots=BOT_NAMES,
-        bot_families=tuple(FAMILY_STYLES),
+        bot_families=(HABITS_NAME,),
         blocks={"vector": BLOCKS},
         fields={"vector": tuple(field.name for field in FIELDS)},
         truncates=False,

@@ -183,19 +183,10 @@ function brawlWindup(strike, weapon, hit) {
   return brawlPose({ lean: -0.12, frontFoot: [0.12, 0.28], backFoot: [-0.08, BRAWL.floor] }, back);
 }
 
-// Both hands before the face and the weapon upright, from the first guarding frame to the last.
-function brawlGuard(stance, move, frame) {
-  const [first, last] = move.guard;
-  const raised = brawlPose({ lean: -0.14, frontHand: [0.26, -0.34], backHand: [0.2, -0.2], weaponAngle: -1.45, hip: [-0.04, 0.17] }, stance);
-  if (frame < first) return brawlBlend(stance, raised, (frame + 1) / (first + 1));
-  return brawlBlend(raised, stance, Math.max(frame - last, 0) / Math.max(move.total - last, 1));
-}
-
 function brawlPoseOf(f, weapon, frame) {
   const move = f.state === BRAWL.state.attack && f.move >= 0 ? weapon.moves[f.move % weapon.moves.length] : null;
   if (!move) return brawlFreePose(f, frame);
   const stance = f.grounded ? BRAWL_STANCE : brawlBlend(BRAWL_RISING, BRAWL_FALLING, 0.5 + f.vy / 12);
-  if (move.hits.length === 0) return brawlGuard(stance, move, f.moveFrame);
   const phase = brawlPhase(move, f.moveFrame), strike = brawlStrike(stance, weapon, phase, f.grounded), t = phase.share;
   if (phase.name === "active") return strike;
   if (phase.name === "recovery") return brawlBlend(strike, stance, t * t * (3 - 2 * t));

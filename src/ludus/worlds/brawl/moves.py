@@ -2,8 +2,7 @@
 
 The table is data (`moves.yaml` beside this file, or a file of the user's own): changing a move or adding a weapon
 needs no change in a kernel. The schema below is its documentation; every field says its unit. A table with
-`extends: standard` names only the weapons and moves that differ from those of `moves.yaml`; `triangle.yaml` is one, and
-`clash.yaml` adds clashes.
+`extends: standard` names only the weapons and moves that differ from those of `moves.yaml`; `clash.yaml` is one.
 """
 
 import math
@@ -24,7 +23,6 @@ from ludus.worlds.brawl.rules import HITS_PER_MOVE, MAX_WEAPONS, MOVES_PER_WEAPO
 DEFAULT_TABLE = Path(__file__).with_name("moves.yaml")
 OWN_TABLES = {  # by `BrawlConfig.rules`
     "standard": DEFAULT_TABLE,
-    "triangle": DEFAULT_TABLE.with_name("triangle.yaml"),
     "clash": DEFAULT_TABLE.with_name("clash.yaml"),
 }
 SLOT_NAMES = tuple(slot.name.lower() for slot in Slot)
@@ -53,7 +51,6 @@ class HitModel(_Model):
     angle: Annotated[float, Field(ge=-90.0, le=180.0)]
     # `[fixed, variable]` launch speed (units/s): fixed + variable * (X/70 + X^2/12000).
     launch: tuple[Annotated[float, Field(ge=0.0, le=30.0)], Annotated[float, Field(ge=0.0, le=30.0)]]
-    grab: bool = False  # passes through a guard, but takes hold only of a fighter on the ground
 
     @field_validator("frames")
     @classmethod
@@ -69,20 +66,6 @@ class ChargeModel(_Model):
     frame: Frames  # frame at which it waits, before the first hit
     max_frames: Annotated[int, Field(ge=1, le=90)]  # longest wait
     bonus: Annotated[float, Field(gt=0.0, le=3.0)]  # fraction by which damage and launch speed grow at full charge
-
-
-class GuardModel(_Model):
-    """A move that stops strikes from the front; a grab passes through it."""
-
-    frames: tuple[Frames, Frames]  # first and last frame in which it guards
-    stun: Annotated[int, Field(ge=1, le=60)]  # frames of stun for whoever strikes it
-
-    @field_validator("frames")
-    @classmethod
-    def _ordered(cls, frames: tuple[int, int]) -> tuple[int, int]:
-        if frames[0] > frames[1]:
-            raise ValueError(f"first guarding frame {frames[0]} is after the last {frames[1]}")
-        return frames
 
 
 class MotionModel(_Model):
@@ -116,9 +99,8 @@ class MoveModel(_Model):
 
     name: Annotated[str, Field(min_length=1, max_length=40)]  # name shown to people
     total: Annotated[int, Field(ge=4, le=120)]  # frames from the start until the fighter is free (whiff)
-    # One to four active capsules; each connects at most once. Only a guard may do without.
-    hits: Annotated[tuple[HitModel, ...], Field(max_length=HITS_PER_MOVE)] = ()
-    guard: GuardModel | None = None  # only for moves that guard
+    # One to four active capsules; each connects at most once.
+    hits: Annotated[tuple[HitModel, ...], Field(min_length=1, max_length=HITS_PER_MOVE)]
     charge: ChargeModel | None = None  # only for moves that charge
     motion: MotionModel | None = None  # only for moves that carry their fighter
     follow_up: FollowUpModel | None = None  # only for moves that lead into another on hit
@@ -126,8 +108,6 @@ class MoveModel(_Model):
 
     @model_validator(mode="after")
     def _fits(self) -> "MoveModel":
-        if not self.hits and not self.guard:
-            raise ValueError("hits: at least 1 is needed, unless the move is a guard")
         first, last = self.active
         if last >= self.total:
             raise ValueError(f"last active frame {last} is not before the end of the move, total {self.total}")
@@ -143,10 +123,8 @@ class MoveModel(_Model):
 
     @property
     def active(self) -> tuple[int, int]:
-        """The first and the last frame in which it hits, or guards if it has no hits."""
+        """The first and the last frame in which it hits."""
         frames = [hit.frames for hit in self.hits]
-        if self.guard and not frames:
-            return self.guard.frames
         return min(first for first, _ in frames), max(last for _, last in frames)
 
 
@@ -284,7 +262,7 @@ def clash_rules(clash: ClashModel | None) -> dict[str, float]:
 
 
 def _move_row(move: MoveModel, first_move: int) -> dict[str, float]:
-    charge, motion, follow_up, guard = move.charge, move.motion, move.follow_up, move.guard
+    charge, motion, follow_up = move.charge, move.motion, move.follow_up
     return {
         "total": move.total,
         "startup": move.active[0],
@@ -299,9 +277,6 @@ def _move_row(move: MoveModel, first_move: int) -> dict[str, float]:
         "motion_x": motion.velocity[0] if motion else 0.0,
         "motion_y": motion.velocity[1] if motion else 0.0,
         "landing_frame": move.total - move.landing_lag if move.landing_lag is not None else -1,
-        "guard_start": guard.frames[0] if guard else -1,
-        "guard_end": guard.frames[1] if guard else -1,
-        "guard_stun": guard.stun if guard else 0,
     }
 
 
@@ -321,5 +296,4 @@ def _hit_row(hit: HitModel) -> dict[str, float]:
         "launch_y": -math.sin(angle),
         "fixed": hit.launch[0],
         "variable": hit.launch[1],
-        "grab": int(hit.grab),
     }

@@ -19,7 +19,6 @@ MOVES_PER_WEAPON = 11
 HITS_PER_MOVE = 4
 MAX_WEAPONS = 4  # places for weapons in an observation, so that its size does not depend on the move table
 MAX_DELAY = 32  # frames; longest reaction delay of a bot
-MAX_REACTION = 30  # frames; longest delay with which a seat sees its opponent
 
 # --- stage (units) ---
 KILL_X, KILL_Y = 14.0, 8.0

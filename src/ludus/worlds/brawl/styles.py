@@ -17,6 +17,7 @@ _ACTIONS = ("state_", "phase_", "connected")  # fields that say what a fighter d
 
 def current_style(env: BatchedEnv, seats: Tensor) -> Tensor:
     """Return the style that the switching bots follow; see `ludus.envs.world_parts.StyleLabels`."""
+    env = env.unwrapped
     if not isinstance(env, BrawlEnv):
         raise UnsupportedError(f"these are the styles of brawl, not of {env.spec.id}")
     return struct_views(env.bot_memory, Memo)["style"][seats].to(torch.int64)

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ludus.core.errors import UnknownNameError
 from ludus.core.files import JSON
-from ludus.envs.base import EnvRequest, StepResult
+from ludus.envs.base import EnvRequest, Observations, StepResult
+from ludus.evaluation.matches import play_steps
 from ludus.evaluation.players import AgentPlayer, one_seat
 from ludus.policies.agent import Agent
 from ludus.worlds.mimic.gait import Floats
@@ -79,7 +80,6 @@ class SteeredWalk:
         self.env, self.name = SteeredEnv(EnvRequest(1, "cpu", seed, 0, settings)), name
         agent.check_world(self.env.spec)
         self._player = AgentPlayer(self.env, one_seat(self.env, 0), agent.policy, name=name, deterministic=True)
-        self._actions = torch.zeros(1, 1, len(self.env.walker.joints))
         self._figure = StickFigure(self.env.walker)
         self._commands: list[Command] = []
         self._changed = threading.Condition()
@@ -189,11 +189,11 @@ class SteeredWalk:
             self._publish()
 
     def _restart(self) -> None:
-        self._observations, self._is_first = self.env.reset(), True
-        self._begin()
+        self._begin(self.env.reset())
         self._publish()
 
-    def _begin(self) -> None:
+    def _begin(self, observations: Observations) -> None:
+        self._played = play_steps(self.env, [self._player], observations)
         progress = self._progress
         progress.way, progress.distance_m, progress.recent = np.zeros(2), 0.0, []
         progress.lying_until_s = 0.0
@@ -201,9 +201,7 @@ class SteeredWalk:
 
     def _step(self, every: int) -> None:
         before, force = self.env.positions(0), self.env.force(0)
-        self._player.act(self._observations, self._actions, first=self._is_first)
-        result = self.env.step(self._actions)
-        self._observations, self._is_first = result.observations, bool(result.ended[0])
+        _, result = next(self._played)
         self._progress.steps += 1
         if bool(result.ended[0]):
             self._fall(before, result)
@@ -218,7 +216,7 @@ class SteeredWalk:
         if bool(result.terminated[0]):
             self._progress.falls += 1
             self._publish("fallen", before)
-        self._begin()
+        self._begin(result.observations)
         self._progress.lying_until_s = time.perf_counter() + _LYING_S * bool(result.terminated[0])
 
     def _move(self) -> None:

@@ -1,5 +1,6 @@
 """Walks of an agent for analysis: undisturbed ones, sample by sample, and ones that are pushed once."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +12,7 @@ import torch
 from ludus.core.errors import ConfigError
 from ludus.core.intervals import Interval, wilson_interval
 from ludus.envs.base import EnvRequest
+from ludus.evaluation.matches import play_steps
 from ludus.evaluation.players import AgentPlayer, one_seat
 from ludus.policies.agent import Agent
 from ludus.worlds.mimic.body import SIDES
@@ -180,14 +182,9 @@ def _walk(
     """
     agent.check_world(env.spec)
     player = AgentPlayer(env, one_seat(env, 0), agent.policy, deterministic=True)
-    actions = torch.zeros(env.num_envs, 1, len(env.walker.joints))
-    observations = env.reset()
     alive = torch.ones(env.num_envs, dtype=torch.bool)
     stands = alive.clone()
-    for number in range(steps):
-        player.act(observations, actions, first=number == 0)
-        result = env.step(actions)
-        observations = result.observations
+    for number, (_, result) in enumerate(itertools.islice(play_steps(env, [player], env.reset()), steps)):
         stands &= ~result.terminated
         alive &= ~result.ended
         on_step(number, result.events, alive)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ludus.core.errors import did_you_mean
-from ludus.envs.settings import EnvSettings
+from ludus.envs.settings import MatchSettings
 from ludus.worlds.rocket.rules import CLOCK_S, MAX_TEAM, SETTERS, TICK_HZ
 
 TeamSize = Annotated[int, Field(ge=1, le=MAX_TEAM)]
@@ -16,7 +16,7 @@ Weight = Annotated[float, Field(ge=0, le=1e6, strict=False)]
 Seconds = Annotated[float, Field(gt=0, le=36_000, strict=False)]
 
 
-class RocketConfig(EnvSettings):
+class RocketConfig(MatchSettings):
     """What can be set about the game itself.
 
     Attributes:

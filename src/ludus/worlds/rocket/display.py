@@ -142,6 +142,7 @@ def make_painter(env: BatchedEnv, names: Sequence[str], *, debug: bool) -> Paint
 
 
 def _rocket(env: BatchedEnv) -> RocketEnv:
+    env = env.unwrapped
     if not isinstance(env, RocketEnv):
         raise UnsupportedError(f"this is the display of rocket, not of {env.spec.id}")
     return env

@@ -59,9 +59,8 @@ class RoshamboEnv(KernelEnv):
     No throws yet. `terminated` after the last throw: the clock is a rule of the game and part of the observation.
 
     ## Bots
-    20 scripted players, see `kernels.bots`; their parameters are drawn for every match, or for every set of matches
-    (`play_sets`). `markov-2:noise=0.1` fixes the share of random throws. `openspiel:NAME` is one of the 43 bots that
-    OpenSpiel has (extra `openspiel`).
+    20 scripted players, see `kernels.bots`; their parameters are drawn for every match. `markov-2:noise=0.1` fixes
+    the share of random throws. `openspiel:NAME` is one of the 43 bots that OpenSpiel has (extra `openspiel`).
     """
 
     def __init__(self, request: EnvRequest) -> None:
@@ -108,7 +107,7 @@ class RoshamboEnv(KernelEnv):
         throws = self.config.throws
         counts = {
             "throws": throws, "per_throw": 1.0 / throws, "last_throws": self.config.last_throws,
-            "clock_period": self.config.clock_period, "first_game": self.first_game, "best_of": self.best_of,
+            "clock_period": self.config.clock_period, "first_game": self.first_game,
         }  # fmt: skip
         warp_tools.fill_struct(rules, {**counts, "seed_hash": stream_hash(self.seed)})
         return rules

@@ -135,33 +135,19 @@ function differentSection(data) {
 }
 
 function winSection(data) {
-  const { ablation, sets } = data;
-  if (!ablation && !sets) return missing("Neither the ablation nor sets of matches were played; run again without --no-ablation, or with --best-of 5.");
+  const { ablation } = data;
+  if (!ablation) return missing("The ablation was not played; run again without --no-ablation.");
   const conditions = [["as is", "c0"], ["zeroed", "c1"], ["shuffled", "plain"]];
-  let first = null;
-  if (ablation) {
-    const rate = ablation.score === "win_rate", format = rate ? percent : (value) => shortNumber(value, 3);
-    const rows = ablation.opponents.length > 1 ? [...ablation.opponents, ablation.mean] : ablation.opponents, all = rows.flatMap((row) => Object.values(row.scores).flatMap((each) => [each.low, each.high, each.estimate])).filter(isNumber);
-    first = barChart({ name: "ablation", title: rate ? "Matches won with and without it" : "Return with and without it", limits: rate ? [0, 1] : [Math.min(0, ...all), Math.max(0, ...all)],
-      note: `${ablation.matches} matches per opponent and condition, with the same seeds; 95 % intervals. Shuffled: its ${data.features} comes from another game.`,
-      rows: rows.map((row) => ({ label: row.opponent || "all games", bars: conditions.map(([name, cls]) => {
-        const score = row.scores[name], verdict = row.losses[name] ? `; ${row.losses[name].verdict}` : "";
-        return { cls, value: score.estimate, low: score.low, high: score.high, text: format(score.estimate), title: `${name}: ${between(score, format)}${verdict}` };
-      }) })) });
-    first.append(legendOf(conditions.map(([name, cls]) => [cls, `${data.features} ${name}`])));
-  }
-  return make("div", { class: "pair" }, first, sets ? make("div", { class: "stack" }, setsChart(sets)) : null);
-}
-
-function setsChart(sets) {
-  const rate = sets.score === "win_rate", format = rate ? percent : (value) => shortNumber(value, 3);
-  const all = sets.by_match.flatMap((each) => [each.low, each.high, each.estimate]).filter(isNumber);
-  const bars = barChart({ name: "sets", title: `${rate ? "Matches won" : readable(sets.score)} by match of the set`, limits: rate ? [0, 1] : [Math.min(0, ...all), Math.max(0, ...all)],
-    note: `${sets.sets} sets of ${sets.best_of} matches against each opponent, over which it keeps its memory. Last minus first: ${between(sets.gain, rate ? points : format)}${rate ? " points" : ""}.`,
-    rows: sets.by_match.map((each, index) => ({ label: `match ${index + 1}`, bars: [{ cls: "c0", value: each.estimate, low: each.low, high: each.high, text: format(each.estimate), title: between(each, format) }] })) });
-  const byOpponent = rate ? heatMap({ title: "By opponent", note: "Matches won, in percent, by match of the set", columns: sets.by_match.map((_, index) => `match ${index + 1}`),
-    rows: sets.opponents.map((row) => ({ label: row.opponent, cells: row.by_match.map((each) => (isNumber(each.estimate) ? { share: each.estimate, title: between(each, percent) } : null)) })) }) : null;
-  return [bars, byOpponent];
+  const rate = ablation.score === "win_rate", format = rate ? percent : (value) => shortNumber(value, 3);
+  const rows = ablation.opponents.length > 1 ? [...ablation.opponents, ablation.mean] : ablation.opponents, all = rows.flatMap((row) => Object.values(row.scores).flatMap((each) => [each.low, each.high, each.estimate])).filter(isNumber);
+  const chart = barChart({ name: "ablation", title: rate ? "Matches won with and without it" : "Return with and without it", limits: rate ? [0, 1] : [Math.min(0, ...all), Math.max(0, ...all)],
+    note: `${ablation.matches} matches per opponent and condition, with the same seeds; 95 % intervals. Shuffled: its ${data.features} comes from another game.`,
+    rows: rows.map((row) => ({ label: row.opponent || "all games", bars: conditions.map(([name, cls]) => {
+      const score = row.scores[name], verdict = row.losses[name] ? `; ${row.losses[name].verdict}` : "";
+      return { cls, value: score.estimate, low: score.low, high: score.high, text: format(score.estimate), title: `${name}: ${between(score, format)}${verdict}` };
+    }) })) });
+  chart.append(legendOf(conditions.map(([name, cls]) => [cls, `${data.features} ${name}`])));
+  return make("div", { class: "pair" }, chart, null);
 }
 
 const PARTS = [

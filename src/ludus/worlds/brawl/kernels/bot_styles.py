@@ -541,17 +541,6 @@ def habits(s: Sight, memo: wp.ref[Memo], habit: wp.uint32, family: int) -> int:
 
 
 GUESSES = len(Choice)
-DUELS = GUESSES * GUESSES  # families of duelists: a favourite after success, and one after being hit
-FAVOURED = 0.9  # share of the guesses that are the favourite
-
-
-@wp.func
-def guess_of(s: Sight, memo: Memo, family: int) -> int:
-    """Return what a duelist does in this frame if it has to guess: mostly its favourite of the moment."""
-    guess = wp.where(memo.mode == 0, family / GUESSES, family % GUESSES)
-    if draw(s, 1) > FAVOURED:
-        guess = (guess + 1 + below(mix(s.chance, wp.uint32(2)), GUESSES - 1)) % GUESSES
-    return guess
 
 
 @wp.func
@@ -560,48 +549,3 @@ def clash_keys(choice: int) -> int:
     if choice == Choice.STRIKE:
         return int(Mask.LIGHT)
     return wp.where(choice == Choice.THROW, int(Mask.HEAVY), 0)
-
-
-@wp.func
-def duelist(s: Sight, memo: wp.ref[Memo], family: int) -> int:
-    """Come close and guess: strike, guard or throw, of which it has one favourite at a time.
-
-    Nothing that it does before tells which one; what it did in earlier exchanges does. So this is where knowing an
-    opponent should pay. Its mode is 1 from when it was hit, which the kernel notes, to when it stuns the opponent.
-
-    Args:
-        s: What it sees.
-        memo: What it remembers.
-        family: Its favourites: `GUESSES` times that after success, plus that after being hit.
-    """
-    if s.state == State.ATTACK:
-        if s.opponent_state == State.STUN:
-            memo.mode = 0
-        return follow_through(s, memo)
-    if s.state == State.CLASH:
-        return clash_keys(guess_of(s, memo, family))
-    rescue = recover(s, s.x + s.dx, memo.next_jump)
-    if rescue >= 0:
-        return rescue
-    if s.opponent_open != 0 and near(s, 2.0 + s.reach, 1.3):
-        return toward(s, Mask.LIGHT)
-    if not near(s, 1.7 + s.reach, 1.2):
-        keys = travel_to(s, s.x + s.dx, memo.next_jump)
-        if s.grounded != 0 and wp.abs(s.dx) > 3.0 and s.facing == s.towards and not risky(s, s.towards):
-            keys = keys | tap(s, memo.next_dodge, Mask.DODGE)
-        if s.grounded != 0 and s.dy < -1.2 and wp.abs(s.dx) < 2.0:
-            keys = keys | tap(s, memo.next_jump, Mask.JUMP)
-        return keys
-    if s.grounded == 0:
-        return wp.where(may_fight_here(s), sideways(s.towards) | int(Mask.LIGHT), 0)
-    if s.facing != s.towards:
-        return sideways(s.towards)
-    if s.frame < memo.until:
-        return 0
-    memo.until = s.frame + 2 + below(mix(s.chance, wp.uint32(5)), 8)
-    guess = guess_of(s, memo, family)
-    if guess == Choice.STRIKE:
-        return toward(s, Mask.LIGHT)
-    if guess == Choice.GUARD:
-        return Mask.HEAVY
-    return sideways(s.towards) | Mask.HEAVY

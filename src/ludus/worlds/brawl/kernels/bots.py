@@ -18,8 +18,9 @@ wp.set_module_options(EXACT)
 SWITCH_MIN = 180  # frames between two changes of style
 SWITCH_SPAN = 270
 NOISE_FRAMES = 4  # noise holds its random keys this long
-# Styles without a place in `BOTS`, as they are families of bots: what is not in the name is drawn for every match.
-HABITS, DUELIST = 1 << 16, 1 << 17
+HABITS = (
+    1 << 16
+)  # without a place in `BOTS`, as it is families of bots: what is not in the name is drawn for every match
 DRAWN = -1  # a delay, noise or family that is drawn for every match
 DRAWN_DELAYS = 9  # 0 to 8 frames
 DRAWN_NOISE = 0.1  # 0 to this share of the time
@@ -62,8 +63,8 @@ SWITCHED = tuple(place for place, bot in enumerate(BOTS) if bot.is_switched)
 class BotSettings:
     """One entry of a roster of bots."""
 
-    style: wp.int32  # its place in `BOTS`, `HABITS` or `DUELIST`
-    family: wp.int32  # of habits or of duelists, or `DRAWN`
+    style: wp.int32  # its place in `BOTS`, or `HABITS`
+    family: wp.int32  # of habits, or `DRAWN`
     delay: wp.int32  # frames between seeing and acting, or `DRAWN`
     noise: wp.float32  # share of the time in which random keys are held, or `DRAWN`
     script_start: wp.int32  # a clockwork's steps in the script array ...
@@ -137,7 +138,7 @@ def habit_of(rules: Rules, game: int, match: Match) -> wp.uint32:
     twins.
     """
     h = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
-    h = mix(h, wp.uint32(match.episode / rules.best_of))
+    h = mix(h, wp.uint32(match.episode / rules.set_length))
     return mix(h, wp.uint32(Stream.BOT_HABIT))
 
 
@@ -179,7 +180,7 @@ def bot_kernel(
     delay = bot.delay
     noise = bot.noise
     habit = wp.uint32(0)
-    if bot.style == HABITS or bot.style == DUELIST:
+    if bot.style == HABITS:
         habit = habit_of(rules, game, match)
         if delay < 0:
             delay = below(mix(habit, wp.uint32(0)), DRAWN_DELAYS)
@@ -197,7 +198,6 @@ def bot_kernel(
             memo.match = match.episode + 1
         if memo.decided != match.frame + 1 or memo.decided_style != bot.style:  # asked twice, it says the same
             p = players[game, seat]
-            beaten = rules.clash_frames > 0 and players[game, 1 - seat].state == State.STUN
             memo.keys = 0
             if p.state != State.KO and p.state != State.STUN:
                 style = bot.style
@@ -210,24 +210,15 @@ def bot_kernel(
                 item = nearest_item(p, items, game)
                 s.item_dx = item[0]
                 s.item_dy = item[1]
-                if style == DUELIST and beaten:
-                    memo.mode = 0
-                if p.state == State.CLASH and style != DUELIST:
+                if p.state == State.CLASH:
                     memo.keys = styles.clash_keys(below(mix(chance, wp.uint32(4)), styles.GUESSES))
                 elif style == HABITS:
                     family = bot.family
                     if family < 0:
                         family = below(mix(habit, wp.uint32(2)), wp.static(styles.FAMILIES))
                     memo.keys = styles.habits(s, memo, habit, family)
-                elif style == DUELIST:
-                    family = bot.family
-                    if family < 0:
-                        family = below(mix(habit, wp.uint32(2)), wp.static(styles.DUELS))
-                    memo.keys = styles.duelist(s, memo, family)
                 else:
                     memo.keys = styled_keys(style, s, memo)
-            elif bot.style == DUELIST and not beaten:  # in a clash, equal choices stun both
-                memo.mode = 1  # it was hit
             memo.decided = match.frame + 1
             memo.decided_style = bot.style
             memos[game, seat] = memo

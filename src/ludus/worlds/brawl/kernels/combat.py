@@ -16,7 +16,6 @@ class Blow:
     """A hit that connected; `hit` -1 means none did."""
 
     hit: wp.int32  # bit number in the attacker's hit mask
-    parried: wp.int32  # frames of stun for the attacker, whose hit met a guard; 0 if none did
     damage: wp.float32
     stun: wp.int32
     launch_x: wp.float32
@@ -69,16 +68,8 @@ def can_be_hit(p: Player) -> bool:
 
 
 @wp.func
-def guards_against(p: Player, move: Move, x: float) -> bool:
-    """Return whether a fighter in this move of its own guards itself against a strike from the place x."""
-    if p.state != State.ATTACK or p.move_frame < move.guard_start or p.move_frame > move.guard_end:
-        return False
-    return move.guard_start >= 0 and (x - p.x) * wp.float32(p.facing) >= 0.0
-
-
-@wp.func
-def find_blow(attacker: Player, victim: Player, move: Move, victim_move: Move, hits: wp.array[Hit]) -> Blow:
-    """Return the first hit of the attacker's move that newly touches the victim in this frame, or that is parried."""
+def find_blow(attacker: Player, victim: Player, move: Move, hits: wp.array[Hit]) -> Blow:
+    """Return the first hit of the attacker's move that newly touches the victim in this frame."""
     blow = Blow()
     blow.hit = -1
     if attacker.state != State.ATTACK or not can_be_hit(victim):
@@ -91,8 +82,7 @@ def find_blow(attacker: Player, victim: Player, move: Move, victim_move: Move, h
     for index in range(const.HITS_PER_MOVE):
         hit = hits[attacker.move * const.HITS_PER_MOVE + index]
         active = hit.start >= 0 and attacker.move_frame >= hit.start and attacker.move_frame <= hit.end
-        reachable = hit.grab == 0 or victim.ground != Ground.NONE
-        if blow.hit < 0 and active and reachable and (attacker.hit_mask & (1 << index)) == 0:
+        if blow.hit < 0 and active and (attacker.hit_mask & (1 << index)) == 0:
             start = wp.vec2(attacker.x + facing * hit.from_x, attacker.y + hit.from_y)
             end = wp.vec2(attacker.x + facing * hit.to_x, attacker.y + hit.to_y)
             reach = hit.radius + const.HURT_RADIUS
@@ -108,21 +98,7 @@ def find_blow(attacker: Player, victim: Player, move: Move, victim_move: Move, h
                 blow.boost = 1.0
                 if move.charge_max > 0:
                     blow.boost += move.charge_bonus * wp.float32(attacker.charge) / wp.float32(move.charge_max)
-                if hit.grab == 0 and guards_against(victim, victim_move, attacker.x):
-                    blow.parried = victim_move.guard_stun
-    if blow.parried > 0:
-        blow.hit = -1
     return blow
-
-
-@wp.func
-def parry(attacker: wp.ref[Player], guard: wp.ref[Player], stun: int):
-    """Stun an attacker that struck a guard, and free the fighter behind the guard to strike back."""
-    attacker.state = State.STUN
-    attacker.timer = stun
-    attacker.vx = 0.0
-    forget_move(attacker)
-    set_free(guard)
 
 
 @wp.func
@@ -196,8 +172,8 @@ def clash(a: wp.ref[Player], b: wp.ref[Player], blow_a: wp.ref[Blow], blow_b: wp
                 recoil(a, rules)
                 recoil(b, rules)
         return
-    opens_a = (blow_a.hit >= 0 or blow_a.parried > 0) and b.state != State.STUN
-    opens_b = (blow_b.hit >= 0 or blow_b.parried > 0) and a.state != State.STUN
+    opens_a = blow_a.hit >= 0 and b.state != State.STUN
+    opens_b = blow_b.hit >= 0 and a.state != State.STUN
     if opens_a or opens_b:
         facing = -a.home  # in the same place each faces the other's start: no seat and no side has an edge
         if a.x != b.x:

@@ -5,7 +5,7 @@ import warp as wp
 from ludus.envs.warp_tools import EXACT
 from ludus.worlds.brawl import rules as const
 from ludus.worlds.brawl.kernels import observe, stage
-from ludus.worlds.brawl.kernels.combat import clash, find_blow, parry, take_blow
+from ludus.worlds.brawl.kernels.combat import clash, find_blow, take_blow
 from ludus.worlds.brawl.kernels.fighter import act, place_at_start, travel
 from ludus.worlds.brawl.kernels.structs import Hit, Item, Match, Move, Player, Rules
 from ludus.worlds.brawl.observation import PLAYER_SIZE, SIZE
@@ -234,8 +234,8 @@ def step_kernel(
     travel(a, move_a, before, after)
     travel(b, move_b, before, after)
 
-    blow_a = find_blow(a, b, move_a, move_b, hits)
-    blow_b = find_blow(b, a, move_b, move_a, hits)
+    blow_a = find_blow(a, b, move_a, hits)
+    blow_b = find_blow(b, a, move_b, hits)
     if rules.clash_frames > 0:
         clash(a, b, blow_a, blow_b, rules)
     dealt_a = float(0.0)
@@ -253,11 +253,6 @@ def step_kernel(
             b.hit_mask = b.hit_mask | wp.where(b.state == State.ATTACK, 1 << blow_b.hit, 0)
         dealt_b = take_blow(a, blow_b)
         in_stun_b = observe.flag(stunned_a)
-
-    if blow_a.parried > 0:
-        parry(a, b, blow_a.parried)
-    if blow_b.parried > 0:
-        parry(b, a, blow_b.parried)
 
     lost_a = lose_stock(a, weapon_a)  # before weapons are handled: what leaves the stage drops nothing there
     lost_b = lose_stock(b, weapon_b)

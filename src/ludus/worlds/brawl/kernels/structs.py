@@ -128,9 +128,6 @@ class Move:
     motion_x: wp.float32  # forward
     motion_y: wp.float32  # downward
     landing_frame: wp.int32  # landing jumps to this frame, -1 landing does not matter
-    guard_start: wp.int32  # frames in which the move stops strikes from the front, -1 never
-    guard_end: wp.int32
-    guard_stun: wp.int32  # frames of stun for whoever strikes a guard
 
 
 @wp.struct
@@ -150,7 +147,6 @@ class Hit:
     launch_y: wp.float32
     fixed: wp.float32  # launch speed at no damage
     variable: wp.float32  # and its growth
-    grab: wp.int32  # 1: no guard stops it, but only a fighter on the ground can be grabbed
 
 
 @wp.struct
@@ -168,7 +164,7 @@ class Rules:
     swap_sides: wp.int32
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
-    best_of: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
+    set_length: wp.int32  # matches in a row of a game that are one set; bots keep their habits over it
     clash_frames: wp.int32  # how long a clash lasts, 0 if blows open none
     clash_damage: wp.float32  # the blow that the loser takes
     clash_stun: wp.int32

@@ -106,16 +106,6 @@ def attack_phase(move: MoveModel, frame: int) -> Phase:
     return Phase("recovery", (frame - before) / max(move.total - before, 1), final)
 
 
-def _guard_pose(stance: Pose, move: MoveModel, frame: int) -> Pose:
-    """Return both hands before the face and the weapon upright between its first and its last guarding frame."""
-    first, last = move.active
-    raised = replace(
-        stance, lean=-0.14, front_hand=(0.26, -0.34), back_hand=(0.2, -0.2), weapon_angle=-1.45, hip=(-0.04, 0.17)
-    )
-    lowered = max(frame - last, 0) / max(move.total - last, 1)
-    return blend(stance, raised, (frame + 1) / (first + 1)) if frame < first else blend(raised, stance, lowered)
-
-
 def is_heavy(weapon: WeaponModel) -> bool:
     """Return whether a weapon is swung rather than thrust."""
     radii = [hit.radius for move in weapon.moves.values() for hit in move.hits]
@@ -123,9 +113,7 @@ def is_heavy(weapon: WeaponModel) -> bool:
 
 
 def attack_pose(stance: Pose, weapon: WeaponModel, move: MoveModel, frame: int, *, grounded: bool) -> Pose:
-    """Return the pose at a frame of a move: drawn back, striking, returning to `stance`; or guarding."""
-    if not move.hits:
-        return _guard_pose(stance, move, frame)
+    """Return the pose at a frame of a move: drawn back, striking, or returning to `stance`."""
     phase = attack_phase(move, frame)
     strike = _strike(stance, weapon, phase, grounded=grounded)
     if phase.name == "active":

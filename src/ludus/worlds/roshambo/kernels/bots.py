@@ -1,7 +1,5 @@
 """The scripted players as one kernel: each draws new parameters for every match, so one name is a population.
 
-Where matches are played in sets (`Rules.best_of`), parameters are drawn for every set.
-
 The ideas are those of the RoShamBo programming competitions: frequency counting, Markov prediction, matching the
 history, and, above them, keeping the score of several predictions and of their rotations (second-guessing). A bot is a
 function of the history and of the random streams of its match. It has no tables of its own: to count what followed a
@@ -470,14 +468,12 @@ def bot_kernel(
         return
     bot = roster[entry]
     match = matches[game]
-    own = mix(rules.seed_hash, wp.uint32(rules.first_game + game))
-    key = mix(own, wp.uint32(match.episode))
-    set_key = mix(own, wp.uint32(match.episode / rules.best_of))
+    key = mix(mix(rules.seed_hash, wp.uint32(rules.first_game + game)), wp.uint32(match.episode))
     s = Sight()
     s.game = game
     s.seat = seat
     s.frame = match.frame
-    s.drawn = mix(set_key, wp.uint32(wp.static(int(Stream.MATCH)) + seat))
+    s.drawn = mix(key, wp.uint32(wp.static(int(Stream.MATCH)) + seat))
     s.chance = mix(mix(key, wp.uint32(match.frame)), wp.uint32(wp.static(int(Stream.THROW)) + seat))
     slip = mix(s.chance, wp.uint32(2))
     throw = int(0)

@@ -44,7 +44,6 @@ class Rules:
     clock_period: wp.int32  # modulo which it shows the number of the throw; 0 for not at all
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32
-    best_of: wp.int32  # matches in a row of a game that are one set; bots keep their parameters over it
 
 
 def check_state(snapshot: Mapping[str, Tensor], throws: int) -> None:

@@ -1,4 +1,4 @@
-"""Copies of an agent that favour a choice in clashes, of `benchmarks/gauntlet.py`."""
+"""Copies of an agent that favour a choice in clashes, of `benchmarks/clash.py`."""
 
 import itertools
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks import gauntlet
+from benchmarks import clash
 from torch import Tensor
 
 import ludus
@@ -17,9 +17,9 @@ from ludus.worlds.brawl.rules import Choice, State
 
 MakePolicy = Callable[..., Policy]
 SaveAgent = Callable[[Policy, Path], Path]
-MakeCopy = Callable[[gauntlet.Guesser], Policy]
+MakeCopy = Callable[[clash.Guesser], Policy]
 COLUMN = {field.name: index for index, field in enumerate(FIELDS)}
-STATES = slice(gauntlet.FIRST_STATE, gauntlet.FIRST_STATE + gauntlet.STATES)
+STATES = slice(clash.FIRST_STATE, clash.FIRST_STATE + clash.STATES)
 
 
 def logits(policy: Policy, views: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def logits(policy: Policy, views: Tensor) -> Tensor:
 
 def shares(policy: Policy, views: Tensor) -> list[float]:
     """Probabilities of strike, guard and throw in the first view."""
-    light, heavy = torch.sigmoid(logits(policy, views))[0, [gauntlet.KEYS.index("light"), gauntlet.KEYS.index("heavy")]]
+    light, heavy = torch.sigmoid(logits(policy, views))[0, [clash.KEYS.index("light"), clash.KEYS.index("heavy")]]
     return [float(light * (1 - heavy)), float((1 - light) * (1 - heavy)), float(heavy)]
 
 
@@ -38,7 +38,7 @@ def seen(
     views = torch.randn(1, 156, generator=torch.Generator().manual_seed(0))
     views[:, STATES] = 0.0
     if state != State.CLASH:
-        views[:, gauntlet.FIRST_STATE + state] = 1.0
+        views[:, clash.FIRST_STATE + state] = 1.0
     for who, left, taken in zip(("self", "opponent"), stocks, damage, strict=True):
         views[:, COLUMN[f"{who}.stocks"]], views[:, COLUMN[f"{who}.damage"]] = left / 3.0, taken / 200.0
     return views
@@ -54,8 +54,8 @@ def run(tmp_path: Path, fresh: MakePolicy, save_agent: SaveAgent) -> Path:
 def make_copy(run: Path, tmp_path: Path) -> MakeCopy:
     base = ludus.export_agent(run, tmp_path / "base-0.ludus").path
 
-    def make(guesser: gauntlet.Guesser) -> Policy:
-        gauntlet.guessing(base, tmp_path / "copy.ludus", guesser, 0.9)
+    def make(guesser: clash.Guesser) -> Policy:
+        clash.guessing(base, tmp_path / "copy.ludus", guesser, 0.9)
         return ludus.load_agent(tmp_path / "copy.ludus").policy
 
     return make
@@ -78,7 +78,7 @@ def test_a_copy_favours_one_choice_ahead_and_one_otherwise(
 ) -> None:
     views = seen(stocks=stocks, damage=damage)
     views[:, COLUMN["world.high_side"]] = side
-    for guesser in gauntlet.GUESSERS.values():
+    for guesser in clash.GUESSERS.values():
         favourite = guesser.ahead if ahead else guesser.otherwise
         expected = [1 / 3] * 3 if favourite is None else [0.9 if choice == favourite else 0.05 for choice in Choice]
         assert shares(make_copy(guesser), views) == pytest.approx(expected, abs=1e-4)
@@ -86,7 +86,7 @@ def test_a_copy_favours_one_choice_ahead_and_one_otherwise(
 
 @torch.no_grad()
 def test_a_copy_without_favourites_draws_evenly(make_copy: MakeCopy) -> None:
-    copy = make_copy(gauntlet.Guesser())
+    copy = make_copy(clash.Guesser())
     for damage in ((0, 0), (0, 90), (90, 0), (0, 10)):
         assert shares(copy, seen(damage=damage)) == pytest.approx([1 / 3] * 3, abs=1e-4)
 
@@ -94,7 +94,7 @@ def test_a_copy_without_favourites_draws_evenly(make_copy: MakeCopy) -> None:
 @torch.no_grad()
 def test_an_answer_beats_the_favourite_of_either_situation(make_copy: MakeCopy) -> None:
     """The answer sees the lead of the opponent as its own lag."""
-    for guesser in gauntlet.GUESSERS.values():
+    for guesser in clash.GUESSERS.values():
         answer = make_copy(guesser.answer)
         for damage, favourite in (((60, 0), guesser.ahead), ((0, 60), guesser.otherwise), ((0, 0), guesser.otherwise)):
             drawn = shares(answer, seen(damage=damage))
@@ -107,20 +107,19 @@ def test_an_answer_beats_the_favourite_of_either_situation(make_copy: MakeCopy) 
 
 @torch.no_grad()
 def test_a_copy_plays_as_the_original_outside_clashes(run: Path, make_copy: MakeCopy) -> None:
-    copy, original = make_copy(gauntlet.GUESSERS["throw_strike"]), ludus.load_agent(run).policy
+    copy, original = make_copy(clash.GUESSERS["throw_strike"]), ludus.load_agent(run).policy
     for state in SHOWN_STATES:
         views = seen(state, damage=(0, 50))
         torch.testing.assert_close(logits(copy, views), logits(original, views))
 
 
 def test_seen_and_unseen_guessers_favour_every_choice_equally_often() -> None:
-    assert set(gauntlet.UNSEEN_GUESSERS) <= set(gauntlet.GUESSERS)
-    assert not set(gauntlet.GUESSERS) & set(gauntlet.HABITS)  # a family is found by its name
+    assert set(clash.UNSEEN_GUESSERS) <= set(clash.GUESSERS)
     for are_seen, place in itertools.product((True, False), ("ahead", "otherwise")):
         favourites = [
             getattr(guesser, place)
-            for name, guesser in gauntlet.GUESSERS.items()
-            if gauntlet.is_seen(f"{name}-0") is are_seen
+            for name, guesser in clash.GUESSERS.items()
+            if clash.is_seen(f"{name}-0") is are_seen
         ]
         assert len({favourites.count(choice) for choice in Choice}) == 1
 
@@ -128,4 +127,4 @@ def test_seen_and_unseen_guessers_favour_every_choice_equally_often() -> None:
 def test_only_relu_networks_can_be_copied(tmp_path: Path, fresh: MakePolicy, save_agent: SaveAgent) -> None:
     run = save_agent(fresh("brawl", PolicyConfig(net_arch=NetArch(pi=(8, 8), vf=(8,)))), tmp_path / "run")
     with pytest.raises(ValueError, match="ReLU"):
-        gauntlet.guessing(run, tmp_path / "copy.ludus", gauntlet.GUESSERS["strike_strike"], 0.9)
+        clash.guessing(run, tmp_path / "copy.ludus", clash.GUESSERS["strike_strike"], 0.9)
