@@ -15,13 +15,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ludus.core.files import JSON
+from ludus.core.files import JSON, read_end
 from ludus.core.text import blame
 from ludus.reports.page.document import PARTS, describe_notices, describe_panels, shown_document
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
-from ludus.watch.tables import read_end
 
 logger = logging.getLogger(__name__)
 

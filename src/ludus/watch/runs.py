@@ -13,13 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ludus.core.files import JSON
+from ludus.core.files import JSON, read_end, read_small
+from ludus.core.tables import GrowingTable, Signature, TailedFile, signature_of
 from ludus.core.text import page_text
 from ludus.reports import run_data as files
 from ludus.reports.page.runs import Run
 from ludus.reports.run_data import read_settings
 from ludus.watch.status import RUNNING, read_status
-from ludus.watch.tables import GrowingTable, Signature, TailedFile, read_end, read_small, signature_of
 
 MOST_DEPTH = 4  # folders below the watched one in which runs are looked for
 MOST_FOLDERS = 20_000

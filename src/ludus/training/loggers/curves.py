@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.files import write_atomic
-from ludus.core.tables import Numbers, Table, read_lines, read_table
+from ludus.core.tables import Numbers, Table, read_table
 from ludus.core.text import row_label
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.loggers.progress import group_opponents
@@ -40,7 +40,7 @@ class CurveData:
 def read_run(folder: Path) -> CurveData:
     """Read the files of a run folder."""
     return CurveData(
-        metrics=read_lines(folder / "metrics.jsonl"),
+        metrics=read_table(folder / "metrics.jsonl"),
         episodes=read_table(folder / "monitor.csv"),
         terms=read_table(folder / "reward_breakdown.csv"),
         evaluations=read_table(folder / "evaluation_results.csv"),
