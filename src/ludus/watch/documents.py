@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ludus.core.files import JSON, read_end
 from ludus.core.text import blame
-from ludus.reports.page.document import PARTS, describe_notices, describe_panels, shown_document
+from ludus.reports.page.curves import make_panels
+from ludus.reports.page.document import PARTS, Part, describe_notices, round_document
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
@@ -33,7 +34,6 @@ _LOG_BYTES = 64 << 10
 _PANELS, _NOTICES, _LOG = "panels", "notices", "log"
 _EXAMINED_BYTES = 32 << 20  # of the episodes of a run
 _LATE_S = 1.5  # after which the doctor is first asked: a page must not wait for it
-Maker: TypeAlias = Callable[[Sequence[Group]], JSON]
 Texts: TypeAlias = dict[str, str]  # JSON by name
 Choice: TypeAlias = tuple[tuple[str, ...], bool]  # ids of runs, and whether seeds are merged
 
@@ -71,7 +71,7 @@ class Documents:
             self._used_s[key] = now_s
             self._forget(now_s)
             if key not in self._made:
-                self._made[key] = {name: _Made() for name in (*_MAKERS, _LOG)}
+                self._made[key] = {name: _Made() for name in (*_PARTS, _LOG)}
                 self._made[key][_NOTICES].next_s = now_s + _LATE_S
             made = self._made[key]
             if runs:
@@ -93,9 +93,7 @@ class Documents:
                 if is_turn:  # a run has started, ended or died: everything is worth making at once
                     part.next_s = 0.0
         groups = group_runs(list(runs.values())) if key[1] else [Group(run.name, (run,)) for run in runs.values()]
-        colors = {each.name: each.color for each in watched}
-        makers = {**_MAKERS, "groups": _colored(colors)}
-        for name, maker in makers.items():
+        for name, maker in _PARTS.items():
             _make(made[name], _SHARES.get(name, _SHARE), partial(_make_texts, name, maker, groups))
         made[_LOG].is_old = True  # a log may grow while nothing else does
         _make(made[_LOG], _SHARE, lambda: {_LOG: _encode({each.name: read_log(each.folder) for each in watched})})
@@ -122,34 +120,16 @@ def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:
     part.next_s = started_s + (time.thread_time() - spent_s) / share
 
 
-def _make_texts(name: str, maker: Maker, groups: Sequence[Group]) -> Texts:
+def _make_texts(name: str, maker: Part, groups: Sequence[Group]) -> Texts:
     content = maker(groups)
-    if name == _PANELS and isinstance(content, list):
-        named = {f"{_PANELS}/{panel['name']}": _encode(panel) for panel in content if isinstance(panel, dict)}
+    if name == _PANELS:
+        named = {f"{_PANELS}/{round_document(panel.name)}": _encode(panel) for panel in content}
         return {**named, _PANELS: _encode([each.partition("/")[2] for each in named])}
     return {name: _encode(content)}
 
 
-def _encode(content: JSON) -> str:
-    return json.dumps(shown_document(content), separators=(",", ":"), allow_nan=False)
-
-
-def _colored(colors: Mapping[str, int]) -> Maker:
-    def make(groups: Sequence[Group]) -> JSON:
-        described = PARTS["groups"](groups)
-        first = [colors[group.runs[0].name] for group in groups]
-        rows = described if isinstance(described, list) else []
-        return [each | {"color": color} for each, color in zip(rows, first, strict=True) if isinstance(each, dict)]
-
-    return make
-
-
-def _times(groups: Sequence[Group]) -> JSON:
-    """Return the times of groups that wrote `resources.csv`; TensorBoard's files are too large to be read live."""
-    known = [any(len(run.resources) for run in group.runs) for group in groups]
-    found = PARTS["times"]([group for group, is_known in zip(groups, known, strict=True) if is_known])
-    rows = iter(found if isinstance(found, list) else ())
-    return [next(rows) if is_known else None for is_known in known]
+def _encode(content: Any) -> str:  # noqa: ANN401 - what `round_document` takes
+    return json.dumps(round_document(content), separators=(",", ":"), allow_nan=False)
 
 
 def read_log(folder: Path) -> list[JSON]:
@@ -157,9 +137,8 @@ def read_log(folder: Path) -> list[JSON]:
     return list(read_end(folder / LOG, _LOG_BYTES)[-LOG_LINES:])
 
 
-_MAKERS: Mapping[str, Maker] = {
+_PARTS: Mapping[str, Part] = {
     **PARTS,
-    _PANELS: lambda groups: describe_panels(groups, _POINTS),
+    _PANELS: lambda groups: make_panels(groups, _POINTS),
     _NOTICES: lambda groups: describe_notices(groups, _EXAMINED_BYTES),
-    "times": _times,
 }

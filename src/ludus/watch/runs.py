@@ -108,7 +108,10 @@ class WatchedRun:
         missing = tuple(name for name, size in known.items() if not size)
         folder = self.folder if self._is_closed() else Path(os.devnull) / "left out"
         status = str(self.summary.get("status", ""))
-        run = Run(folder, self._config[1], self.run, **self._tables, name=self.name, missing=missing, status=status)
+        run = Run(
+            folder, self._config[1], self.run, **self._tables, name=self.name, missing=missing, status=status,
+            color=self.color,
+        )  # fmt: skip
         return run, any(changed)
 
     def _is_closed(self) -> bool:

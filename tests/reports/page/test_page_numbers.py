@@ -2,14 +2,11 @@
 
 import json
 import math
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
-from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 
 from ludus.core.intervals import wilson_interval
 from ludus.reports.doctor import Change, Examination, Finding
@@ -161,6 +158,7 @@ def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
 
 def test_times_from_resources(make_run: MakeRun) -> None:
     folder = make_run("run")
+    assert read_times(_group(folder), 100) is None
     (folder / "resources.csv").write_text(
         "iteration,env_steps,elapsed_s,resident_mib,simulation_s,update_s,logging_s,gpu_use\n"
         "1,100,1,500,0.5,0.5,0,\n2,300,3,510,0.5,1.5,0,\n3,350,4,520,0.5,0,0.5,\n"
@@ -172,29 +170,6 @@ def test_times_from_resources(make_run: MakeRun) -> None:
     assert (times.speed.x.tolist(), times.speed.y.tolist()) == ([300, 350], [100, 100])
     [(title, memory)] = times.memory.items()
     assert (title, memory.y.tolist()) == ("Memory of the process, MiB", [500, 510, 520])
-
-
-def _event(step: int, **values: float) -> bytes:
-    summary = Summary(value=[Summary.Value(tag=f"speed/{name}", simple_value=value) for name, value in values.items()])
-    record: bytes = Event(step=step, summary=summary).SerializeToString()
-    return struct.pack("<QI", len(record), 0) + record + b"\0\0\0\0"
-
-
-def test_times_of_older_runs_from_tensorboard(make_run: MakeRun) -> None:
-    folder = make_run("run")
-    assert read_times(_group(folder), 100) is None
-    (folder / "tensorboard").mkdir()
-    first = _event(100, env_steps_per_s=50, share_update=0.75, share_other=0.25) + _event(200, env_steps_per_s=1)
-    again = _event(200, env_steps_per_s=70, share_update=0.25, share_other=0.75)  # after a resume
-    (folder / "tensorboard" / "events.out.tfevents.1").write_bytes(first)
-    (folder / "tensorboard" / "events.out.tfevents.2").write_bytes(again + again[:20])  # cut off by a kill
-    times = read_times(_group(folder), 100)
-    assert times is not None
-    assert times.speed is not None
-    assert (times.speed.x.tolist(), times.speed.y.tolist()) == ([100, 200], [50, 70])
-    assert times.shares == {"update": 0.5, "other": 0.5}
-    (folder / "tensorboard" / "events.out.tfevents.3").write_bytes(b"\xff" * 100)
-    assert read_times(_group(folder), 100) is not None
 
 
 def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_run: MakeRun) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ _MOST_POINTS = 900
 Point = tuple[float, float, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One number against one opponent or in one scenario, over evaluations."""
 
     env_steps: Numbers  # `(evaluations,)`
@@ -251,7 +250,7 @@ def read_latents(group: Group) -> Latents | None:
         if document:
             try:
                 return _latents(run.name, document)
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # an older or a foreign file
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # a foreign file
                 continue
     return None
 

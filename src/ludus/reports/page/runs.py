@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _SEED_AT_END = re.compile(r"[-_. ]*(seed|s)?[-_. ]*\d*$")
 GENERAL = "general"
 # May differ between seeds of one configuration: none of it affects learning.
 _NOT_LEARNING = ("seed", "monitoring", "checkpoints", "guard")
-_OFF = ("null", "false", "[]", "{}")  # a setting that an older version does not know counts as off
+_OFF = ("null", "false", "[]", "{}")  # a setting that a run does not have counts as off
 _LONGEST = 400  # characters of a value that are shown
 
 
@@ -32,6 +32,7 @@ class Run(files.RunData):
     name: str = ""  # display name, unique in a report
     missing: tuple[str, ...] = ()  # files that are missing, empty or unreadable
     status: str = ""  # `running`, `killed` and so on, where that is known; see `state`
+    color: int | None = None  # its number on a live page
 
     @property
     def env_steps(self) -> int:
@@ -65,9 +66,8 @@ class Run(files.RunData):
 
     @property
     def wall_s(self) -> float | None:
-        """Time of its sessions with evaluations; None if an older version wrote one of them."""
-        is_known = all("wall_s" in each for each in self.sessions if "training_s" in each)
-        return self._taken("wall_s") if is_known else None
+        """Time of its sessions with evaluations, without interrupted ones."""
+        return self._taken("wall_s")
 
     def _taken(self, name: str) -> float | None:
         taken = [each.get(name) for each in self.sessions]
@@ -81,7 +81,7 @@ class Run(files.RunData):
             reached, training_s = session.get("env_steps"), session.get("training_s")
             if isinstance(reached, int) and isinstance(training_s, int | float):
                 start = session.get("start_env_steps")
-                start = start if isinstance(start, int) else before  # older versions did not write it
+                start = start if isinstance(start, int) else before
                 steps, taken_s, before = steps + reached - start, taken_s + training_s, reached
         return steps / taken_s if steps > 0 and taken_s > 0.0 else None
 
@@ -207,8 +207,7 @@ def _common_start(names: Sequence[str]) -> str:
     return "".join(column[0] for column in letters)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting, by its path such as `ppo.learning_rate.start`."""
 
     path: str

@@ -65,7 +65,7 @@ function tiles(data) {
     const payoffs = (data.payoffs[0] || []).at(-1), evaluated = payoffs && Object.values(payoffs.agent)[0];
     const rating = evaluated || (payoffs && payoffs.learner.filter(Boolean).at(-1));
     const where = `${evaluated ? " of the best agent" : " at the end"}${payoffs && payoffs.mode ? ` in ${payoffs.mode}` : ""}`;
-    if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
+    if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${wholeNumber(rating[1])} to ${wholeNumber(rating[2])}; 0 is the mean`));
   }
   return tiles;
 }
@@ -204,7 +204,7 @@ function ratings(data) {
       note: `Bradley-Terry over ${evaluated ? "the best agent's evaluation" : "all training matches"} with 95 % intervals; 400 points are odds of ten to one`,
       limits: [Math.min(0, ...all), Math.max(0, ...all)],
       rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? cls : "plain", value, low, high,
-        text: wholeNumber(value), title: `${low} to ${high}` }] })) });
+        text: wholeNumber(value), title: `${wholeNumber(low)} to ${wholeNumber(high)}` }] })) });
   });
   const maps = found.map(({ row, label: name }) => heatMap({
     title: `Payoffs${found.length > 1 ? `: ${name}` : ""}`,
@@ -236,7 +236,7 @@ function strategy(data) {
 
 function times(data) {
   const found = known(data.times);
-  if (!found.length) return missing("No speed is known: the run wrote neither resources.csv nor a tensorboard/ folder (monitoring.resources, monitoring.tensorboard).");
+  if (!found.length) return missing("No speed is known: there is no resources.csv (monitoring.resources), or it has no rows yet.");
   const speeds = found.filter(({ row }) => row.speed);
   const shares = found.filter(({ row }) => Object.keys(row.shares).length);
   return grid(
