@@ -32,9 +32,9 @@ from ludus.reports.page.evaluations import read_evaluations, read_latents, read_
 from ludus.reports.page.runs import Group, Run, Setting, group_runs, read_runs, settings_by_part
 
 _STYLE = "page.css"
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")
-_MAIN = "page.js"  # runs once everything else is defined, the painters of the worlds included
+_SHARED = ("elements.js", "chart.js", "marks.js", "sections.js")  # of all pages; each uses what those before it have
+# Of the page of runs, report or live. The last one starts the report, for which the painters of the worlds come first.
+SCRIPTS = (*_SHARED, "player.js", "page.js")
 _TEMPLATE = "page.html"
 
 ALARM, WARNING, INFO = "alarm", "warning", "info"
@@ -61,8 +61,26 @@ def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
 
     The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
-    scripts = "\n".join((*(read_asset(name) for name in _SCRIPTS), *painters, read_asset(_MAIN)))
+    *shared, main = map(read_asset, SCRIPTS)
+    scripts = "\n".join((*shared, *painters, main))
     return fill_page(read_asset(_TEMPLATE), title=title, style=read_asset(_STYLE), scripts=scripts, document=document)
+
+
+def write_page(file: Path, title: str, document: Mapping[str, Any], *scripts: str, style: str = "") -> None:
+    """Write a page of its own scripts and more style, after those of all pages, that shows a document and its date.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    text = fill_page(
+        read_asset(_TEMPLATE),
+        title=title,
+        style=read_asset(_STYLE) + (read_asset(style) if style else ""),
+        scripts="\n".join(map(read_asset, (*_SHARED, *scripts))),
+        document=round_document({**document, "made": made}),
+    )
+    write_text_atomic(file, text)
 
 
 def fill_page(template: str, *, title: str, style: str, scripts: str, document: JSON, script_sources: str = "") -> str:
