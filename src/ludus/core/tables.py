@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.files import MAX_TABLE_BYTES, open_regular, read_at, read_if_possible
+from ludus.core.text import row_label
 
 logger = logging.getLogger(__name__)
 
@@ -243,6 +244,20 @@ def read_table(path: Path) -> Table:
     whole = read_if_possible(path, limit=MAX_TABLE_BYTES) or b""
     table.append(whole[: whole.rfind(b"\n") + 1].decode("utf-8", errors="replace").split("\n")[:-1])
     return table
+
+
+def phase_starts(table: Table) -> list[tuple[int, str]]:
+    """Return where each phase of the curriculum began: env steps and name; nothing where there are no phases."""
+    phases, steps = table.texts("stage"), table.numbers("env_steps")
+    changes = np.flatnonzero(np.append(True, phases[1:] != phases[:-1])) if len(phases) else ()
+    return [(int(steps[row]), str(phases[row])) for row in changes if phases[row] and steps[row] >= 0]
+
+
+def row_labels(table: Table) -> Texts:
+    """Return `(rows,)` of what each row of an evaluation is of; see `row_label`."""
+    columns = {name: table.texts(name).tolist() for name in ("trial", "opponent", "side", "mode")}
+    labels = [row_label(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return np.array(labels, dtype=np.str_)
 
 
 def _number(value: object) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ludus.core.intervals import wilson_interval
+from ludus.core.tables import phase_starts
 from ludus.reports.doctor import Change, Examination, Finding
 from ludus.reports.page import document as page_document
-from ludus.reports.page.curves import make_panels, phase_starts, read_times, title_of
+from ludus.reports.page.curves import make_panels, read_times, title_of
 from ludus.reports.page.document import notices_of
 from ludus.reports.page.evaluations import read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, group_runs, read_runs
@@ -180,7 +181,7 @@ def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_
     assert curve is not None
     assert (curve.y.tolist()[:2], curve.low.tolist()[:2], curve.high.tolist()[:2]) == ([2, 3], [1, 2], [3, 4])
     assert (panels["entropy"].section, panels["hits"].section) == ("optimiser", "behaviour")
-    assert phase_starts(group) == [(100, "easy"), (500, "hard")]
+    assert phase_starts(group.runs[0].metrics) == [(100, "easy"), (500, "hard")]
 
 
 def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:

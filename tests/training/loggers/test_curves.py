@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ludus.core.tables import Table, read_table
+from ludus.core.tables import Table, phase_starts, read_table
 from ludus.training.callbacks import Counters
 from ludus.training.loggers import curves
 from ludus.training.loggers.curves import (
@@ -19,7 +19,6 @@ from ludus.training.loggers.curves import (
     band,
     draw_curves,
     moving_average,
-    phase_starts,
     read_run,
 )
 

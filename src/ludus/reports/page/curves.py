@@ -10,7 +10,6 @@ from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
 
 MOST_POINTS = 1000
-_MOST_PHASES = 100
 LEARNING, OPTIMISER, EPISODE_METRICS, STRATEGY = "learning", "optimiser", "behaviour", "strategy"
 _FEWEST_POINTS = 60
 _CURVE_BYTES = 2_400_000  # of all curves together
@@ -164,19 +163,6 @@ def title_of(name: str) -> tuple[str, str]:
     ending = next((ending for ending in _UNIT_ENDINGS if name.endswith(ending)), "")
     title = _KNOWN[name][1] if name in _KNOWN else name.removesuffix(ending).replace("_", " ").capitalize()
     return title, _UNITS.get(name, _UNIT_ENDINGS.get(ending, ""))
-
-
-def phase_starts(group: Group) -> list[tuple[int, str]]:
-    """Return the starts of the curriculum's phases in the first run of a group that has any: env steps and name."""
-    for run in group.runs:
-        if "stage" not in run.metrics:
-            continue
-        steps, names = run.metrics.numbers("env_steps"), run.metrics.texts("stage")
-        changes = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
-        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0][
-            :_MOST_PHASES
-        ]
-    return []
 
 
 def _columns(groups: Sequence[Group]) -> Iterator[tuple[str, str]]:

@@ -23,11 +23,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ludus.core.files import JSON, write_text_atomic
-from ludus.core.tables import Table, read_table
+from ludus.core.tables import Table, phase_starts, read_table
 from ludus.core.text import page_text
 from ludus.reports import run_data as files
 from ludus.reports.doctor import examine
-from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, phase_starts, read_times, title_of
+from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, read_times, title_of
 from ludus.reports.page.evaluations import read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, Run, Setting, group_runs, read_runs, settings_by_part
 
@@ -43,6 +43,7 @@ _MOST_ROLLBACKS = 5
 _MOST_WARNINGS = 20
 _MOST_NOTICES = 200  # of a run
 _LONGEST_TEXT = 1000  # letters of a sentence, a command or a line of a log
+_MOST_PHASES = 100
 _MOST_ENTRIES = 10_000  # of a list or an object that holds more than numbers
 # Many worlds and policies do not write these, and resources can be switched off.
 _NOT_ALWAYS = (files.STRATEGY, files.OPPONENTS, files.EPISODE_METRICS, files.RESOURCES)
@@ -290,7 +291,8 @@ def _of_each(part: Callable[[Group], Any]) -> Part:
 def _group(group: Group) -> dict[str, Any]:
     scores = {"best": group.score("best"), "last": group.score("last")}
     names, color = [run.name for run in group.runs], group.runs[0].color
-    return {"label": group.label, "runs": names, "color": color, "phases": phase_starts(group), "scores": scores}
+    phases = next(filter(None, (phase_starts(run.metrics) for run in group.runs)), [])[:_MOST_PHASES]
+    return {"label": group.label, "runs": names, "color": color, "phases": phases, "scores": scores}
 
 
 def describe_run(run: Run, group: str) -> dict[str, JSON]:

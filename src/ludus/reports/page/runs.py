@@ -16,7 +16,7 @@ from ludus.core.files import suggest_run
 from ludus.core.intervals import Interval, mean_interval
 from ludus.reports import run_data as files
 
-_TABLES = tuple(name for name in files.TABLES if name != "episodes")
+TABLES = tuple(name for name in files.TABLES if name != "episodes")
 _SEED_AT_END = re.compile(r"[-_. ]*(seed|s)?[-_. ]*\d*$")
 GENERAL = "general"
 # May differ between seeds of one configuration: none of it affects learning.
@@ -30,9 +30,15 @@ class Run(files.RunData):
     """One run, as far as its files exist; without its episodes, whose rows are too many for a page."""
 
     name: str = ""  # display name, unique in a report
-    missing: tuple[str, ...] = ()  # files that are missing, empty or unreadable
     status: str = ""  # `running`, `killed` and so on, where that is known; see `state`
     color: int | None = None  # its number on a live page
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files that are missing, empty or unreadable."""
+        contents = {files.TABLES[name]: getattr(self, name) for name in TABLES}
+        contents |= {files.CONFIG: self.config, files.RUN: self.run}
+        return tuple(file for file, content in contents.items() if not len(content))
 
     @property
     def env_steps(self) -> int:
@@ -177,13 +183,10 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
 def _read(folder: Path, name: str) -> Run:
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}{suggest_run(folder)}")
-    known = {"config": files.CONFIG, "run": files.RUN} | {table: files.TABLES[table] for table in _TABLES}
-    if not any((folder / file).is_file() for file in known.values()):
-        listed = ", ".join(known.values())
-        raise ConfigError(f"{folder} is not a run folder: it has none of {listed}{suggest_run(folder)}")
-    parts = files.read_parts(folder, _TABLES)
-    missing = tuple(known[part] for part in (*_TABLES, "config", "run") if not len(parts[part]))
-    return Run(folder, **parts, name=name, missing=missing)
+    known = (files.CONFIG, files.RUN, *(files.TABLES[table] for table in TABLES))
+    if not any((folder / file).is_file() for file in known):
+        raise ConfigError(f"{folder} is not a run folder: it has none of {', '.join(known)}{suggest_run(folder)}")
+    return Run(folder, **files.read_parts(folder, TABLES), name=name)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
