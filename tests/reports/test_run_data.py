@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ludus.core.errors import ConfigError
-from ludus.core.tables import read_lines, read_table
+from ludus.core.tables import read_table
 from ludus.reports import run_data
 from ludus.reports.run_data import read_run
 from ludus.training.loggers import csv_logger
@@ -39,7 +39,7 @@ def test_lines_that_are_cut_off_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "monitor.csv").write_text('#{"t_start": 0}\niteration,r\n1,10\n2\n3,25')
     assert read_table(tmp_path / "monitor.csv").numbers("r").tolist() == [10.0]
     (tmp_path / "metrics.jsonl").write_text('{"iteration": 1, "kl": 0.5}\n[1]\n{"iteration": 2, "late": 3}\n{"itera')
-    metrics = read_lines(tmp_path / "metrics.jsonl")
+    metrics = read_table(tmp_path / "metrics.jsonl")
     assert metrics.numbers("iteration").tolist() == [1.0, 2.0]
     np.testing.assert_array_equal(metrics.numbers("kl"), [0.5, math.nan])
     np.testing.assert_array_equal(metrics.numbers("late"), [math.nan, 3.0])

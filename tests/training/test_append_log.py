@@ -21,7 +21,7 @@ def log(tmp_path: Path) -> Iterator[AppendLog]:
 def test_lines_are_there_at_once_and_can_be_cut_back(log: AppendLog, tmp_path: Path) -> None:
     path = tmp_path / "run" / "metrics.jsonl"
     log.append('{"iteration": 1, "loss": 0.5}\n')
-    offset = log.sync()
+    offset = log.flush()
     log.append('{"iteration": 2, "loss": null}\n')
     assert path.read_text() == '{"iteration": 1, "loss": 0.5}\n{"iteration": 2, "loss": null}\n'
     log.cut_back(offset)
@@ -71,17 +71,17 @@ def test_lines_that_a_full_disk_refuses_wait(
         log.append('{"iteration": 1}\n')  # 10 bytes fit
         log.append('{"iteration": 2}\n')
         with pytest.raises(StoreFullError, match="No space left"):
-            log.sync()
+            log.flush()
     assert caplog.text.count("No space left") == 1, "said once, not with every line"
     assert log.offset == 10
-    assert log.sync() == 34
+    assert log.flush() == 34
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"iteration": 1}\n{"iteration": 2}\n'
 
 
 def test_a_file_comes_into_being_with_its_first_line(log: AppendLog, tmp_path: Path) -> None:
     path = tmp_path / "run" / "metrics.jsonl"
     log.cut_back(0)
-    assert log.sync() == 0
+    assert log.flush() == 0
     assert not path.exists()
     log.append("a\n")
     assert path.read_text() == "a\n"

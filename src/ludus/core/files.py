@@ -121,6 +121,31 @@ def read_if_possible(path: Path, *, limit: int) -> bytes | None:
         return None
 
 
+def read_small(path: Path, limit: int) -> bytes | None:
+    """Return the content of a file; None if it is missing, a link, too large or unreadable."""
+    try:
+        descriptor = open_regular(path, follow_links=False)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(limit + 1)
+    except (OSError, ValueError):
+        return None
+    return content if len(content) <= limit else None
+
+
+def read_end(path: Path, size: int) -> list[str]:
+    """Return the complete lines in the last bytes of a file; nothing if it is missing, a link or unreadable."""
+    try:
+        descriptor = open_regular(path, follow_links=False)
+        with os.fdopen(descriptor, "rb"):
+            start = max(os.fstat(descriptor).st_size - size, 0)
+            text = read_at(descriptor, size, start)
+    except OSError:
+        return []
+    if start:
+        text = text[text.find(b"\n") + 1 :]
+    return text[: text.rfind(b"\n") + 1].decode("utf-8", errors="replace").splitlines()
+
+
 def read_regular_text(path: Path, *, limit: int) -> str:
     """Return the UTF-8 text of a regular file, like `read_regular`; raise FormatError also if it is not UTF-8."""
     try:

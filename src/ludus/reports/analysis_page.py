@@ -1,18 +1,12 @@
 """The page of a strategy analysis: one HTML file made from `analysis.json` alone."""
 
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from ludus.core.errors import ConfigError
-from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
-from ludus.reports.page.document import fill_page, read_asset, round_document
+from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
+from ludus.reports.page.document import write_page
 
 PAGE = "analysis.html"
-_TEMPLATE = "page.html"
-_STYLES = ("page.css", "analysis.css")
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "beliefs.js", "analysis.js")
 _NEEDED = ("verdict", "belief", "behaviour", "styles", "times_s", "probes")
 # What the page shows; the map of matches and much else in the file are for other readers.
 _SHOWN = (
@@ -29,7 +23,7 @@ def write_analysis_page(analysis: Path, page: Path) -> Path:
         page: The HTML file.
 
     Raises:
-        ConfigError: The file is one of an older version, or of something else.
+        ConfigError: The file holds something else.
         FormatError: It is not a JSON object.
         OSError: It cannot be read.
         StoreError: The page cannot be written.
@@ -37,21 +31,7 @@ def write_analysis_page(analysis: Path, page: Path) -> Path:
     document = read_json_object(analysis, limit=MAX_DOCUMENT_BYTES)
     missing = [name for name in _NEEDED if name not in document]
     if missing:
-        raise ConfigError(
-            f"{analysis} has no {', '.join(missing)}: it is not of this version of ludus analyze; write it again"
-        )
-    write_text_atomic(page, make_analysis_page(document))
+        raise ConfigError(f"{analysis} has no {', '.join(missing)}: it is not written by ludus analyze")
+    title, shown = f"Ludus analysis: {document.get('agent') or 'agent'}", {name: document.get(name) for name in _SHOWN}
+    write_page(page, title, shown, "beliefs.js", "analysis.js", style="analysis.css")
     return page
-
-
-def make_analysis_page(document: Mapping[str, JSON]) -> str:
-    """Return the whole HTML file of an analysis."""
-    shown = {name: round_document(document.get(name)) for name in _SHOWN}
-    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    return fill_page(
-        read_asset(_TEMPLATE),
-        title=f"Ludus analysis: {document.get('agent') or 'agent'}",
-        style="".join(map(read_asset, _STYLES)),
-        scripts="\n".join(map(read_asset, _SCRIPTS)),
-        document=shown | {"made": made},
-    )

@@ -1,19 +1,14 @@
 """The page of a league: one HTML file made from `state.json` and `payoffs.jsonl` alone."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 from ludus.core.errors import ConfigError, brief
-from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_lines, read_json_object, write_text_atomic
-from ludus.core.text import page_text
-from ludus.reports.page.document import fill_page, read_asset, round_document
+from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_lines, read_json_object
+from ludus.reports.page.document import write_page
 
 PAGE = "league.html"
 STATE, PAYOFFS = "state.json", "payoffs.jsonl"
-_TEMPLATE, _STYLE = "page.html", "page.css"
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "league.js")
 _SHOWN = ("world", "state", "reason", "wall_s", "evaluators", "matches", "total_env_steps", "learners", "members")
 _MOST_COLUMNS = 40  # of the table of payoffs: the best members
 
@@ -29,7 +24,7 @@ def read_league_state(folder: Path) -> dict[str, Any]:
     """Return the content of a league's `state.json`.
 
     Raises:
-        ConfigError: The folder holds no league, or one of another version.
+        ConfigError: The folder holds no league.
         FormatError: The file is damaged.
     """
     if not (folder / STATE).is_file():
@@ -54,30 +49,22 @@ def write_league_page(folder: Path, page: Path | None = None) -> Path:
         page: The HTML file; `league.html` in the folder if None.
 
     Raises:
-        ConfigError: The folder holds no league, or one of another version.
+        ConfigError: The folder holds no league.
         FormatError: A file is damaged.
         StoreError: The page cannot be written.
     """
     document = read_league_state(folder)
     target = folder / PAGE if page is None else page
-    shown: dict[str, JSON] = {key: round_document(document[key]) for key in _SHOWN}
-    shown |= {"payoffs": _payoffs(folder, document["members"]), "name": page_text(folder.resolve().name)}
-    shown["made"] = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    text = fill_page(
-        read_asset(_TEMPLATE),
-        title=f"Ludus league: {folder.resolve().name}",
-        style=read_asset(_STYLE),
-        scripts="\n".join(map(read_asset, _SCRIPTS)),
-        document=shown,
-    )
-    write_text_atomic(target, text)
+    name, payoffs = folder.resolve().name, _payoffs(folder, document["members"])
+    shown = {key: document[key] for key in _SHOWN} | {"payoffs": payoffs, "name": name}
+    write_page(target, f"Ludus league: {name}", shown, "league.js")
     return target
 
 
 def _payoffs(folder: Path, members: list[dict[str, Any]]) -> JSON:
     """Return names of the best members and `[wins, draws, losses]` of the row against the column; None if not met."""
     best = sorted(members, key=lambda member: -float(member.get("rating", 0.0)))[:_MOST_COLUMNS]
-    names = [page_text(str(member.get("name"))) for member in best]
+    names = [str(member.get("name")) for member in best]
     place = {name: index for index, name in enumerate(names)}
     cells: list[list[list[int] | None]] = [[None] * len(names) for _ in names]
     known: set[str] = set()
@@ -86,7 +73,7 @@ def _payoffs(folder: Path, members: list[dict[str, Any]]) -> JSON:
             continue
         known.add(str(line.get("id")))
         for row in filter(_is_row, line["matches"]):
-            first, second = (place.get(page_text(str(name))) for name in row[:2])
+            first, second = (place.get(str(name)) for name in row[:2])
             if first is not None and second is not None:
                 wins, draws, losses = row[2:]
                 for one, two, counts in (

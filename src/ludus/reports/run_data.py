@@ -17,7 +17,7 @@ import numpy as np
 from ludus.config import read_document
 from ludus.core.errors import ConfigError, FormatError
 from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object, suggest_run
-from ludus.core.tables import Table, read_lines, read_table
+from ludus.core.tables import Table, read_table
 from ludus.league.payoffs import Record
 from ludus.league.ratings import FIRST_MODE
 
@@ -95,8 +95,7 @@ def read_run(folder: Path) -> RunData:
 def read_parts(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
     """Return attributes of `RunData`: the settings, the document and some tables."""
     tables = tuple(tables)
-    readers = {name: read_lines if name == "metrics" else read_table for name in tables}
-    found = {name: read(folder / TABLES[name]) for name, read in readers.items() if is_inside(folder, TABLES[name])}
+    found = {name: read_table(folder / TABLES[name]) for name in tables if is_inside(folder, TABLES[name])}
     config = read_settings(folder / CONFIG) if is_inside(folder, CONFIG) else {}
     run = read_json(folder / RUN) if is_inside(folder, RUN) else {}
     return {"config": config, "run": run, **dict.fromkeys(tables, _NO_TABLE), **found}

@@ -1,17 +1,12 @@
 """The page of a sweep: one HTML file made from `results.json` alone."""
 
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from ludus.core.errors import ConfigError
-from ludus.core.files import JSON, MAX_DOCUMENT_BYTES, read_json_object, write_text_atomic
-from ludus.reports.page.document import fill_page, read_asset, round_document
+from ludus.core.files import MAX_DOCUMENT_BYTES, read_json_object
+from ludus.reports.page.document import write_page
 
 PAGE = "sweep.html"
-_TEMPLATE, _STYLE = "page.html", "page.css"
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "sections.js", "sweep.js")
 _SHOWN = ("world", "state", "reason", "wall_s", "sweep", "keys", "trials", "ranking", "best", "front", "importance")
 _NOT_SHOWN = ("points",)  # of a trial: the seeds' own evaluations, which are in the reports of its runs
 
@@ -24,7 +19,7 @@ def write_sweep_page(results: Path, page: Path | None = None) -> Path:
         page: The HTML file; `sweep.html` beside the results if None.
 
     Raises:
-        ConfigError: The file is of another version, or of something else.
+        ConfigError: The file holds something else.
         FormatError: It is not a JSON object.
         OSError: It cannot be read.
         StoreError: The page cannot be written.
@@ -35,25 +30,12 @@ def write_sweep_page(results: Path, page: Path | None = None) -> Path:
         raise ConfigError(
             f"{results} has no {', '.join(missing) or 'list of trials'}: it is not written by ludus sweep"
         )
-    target = results.with_name(PAGE) if page is None else page
-    write_text_atomic(target, make_sweep_page(document, results.resolve().parent.name))
-    return target
-
-
-def make_sweep_page(document: Mapping[str, JSON], name: str) -> str:
-    """Return the whole HTML file of a sweep."""
-    shown = {key: round_document(document.get(key)) for key in _SHOWN}
-    trials = shown["trials"]
-    shown["trials"] = [
+    name, target = results.resolve().parent.name, results.with_name(PAGE) if page is None else page
+    trials = [
         {key: value for key, value in trial.items() if key not in _NOT_SHOWN}
-        for trial in (trials if isinstance(trials, list) else ())
+        for trial in document["trials"]
         if isinstance(trial, dict)
     ]
-    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    return fill_page(
-        read_asset(_TEMPLATE),
-        title=f"Ludus sweep: {name}",
-        style=read_asset(_STYLE),
-        scripts="\n".join(map(read_asset, _SCRIPTS)),
-        document=shown | {"name": name, "made": made},
-    )
+    shown = {key: document[key] for key in _SHOWN} | {"trials": trials, "name": name}
+    write_page(target, f"Ludus sweep: {name}", shown, "sweep.js")
+    return target

@@ -36,7 +36,7 @@ from ludus.training.checkpointing import SNAPSHOTS_FOLDER
 
 PAGE_SUFFIX = ".html"
 MOST_BYTES = 2_000_000  # of a page; earlier selves that do not fit are left out
-_SHARED = ("elements.js",)  # scripts of a report's page
+_SHARED = "elements.js"  # of all pages
 _SCRIPTS = ("engine.js", "input.js", "recorder.js", "minds.js")  # in the order in which they are read
 _MAIN, _STYLE, _TEMPLATE = "page.js", "page.css", "page.html"
 _SEATS = 2
@@ -141,8 +141,7 @@ def share_agent(
 
 
 def _page(document: Mapping[str, JSON], game: BrowserGame) -> str:
-    scripts = [*(read_asset(name) for name in _SHARED), "const LIVE = {}; // live matches, by world"]
-    scripts += [*(_asset(name) for name in _SCRIPTS), game.source(), _asset(_MAIN)]
+    scripts = [read_asset(_SHARED), *map(_asset, _SCRIPTS), game.source(), _asset(_MAIN)]
     style = read_asset(_STYLE) + _asset(_STYLE)
     return fill_page(
         _asset(_TEMPLATE),

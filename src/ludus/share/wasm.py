@@ -54,22 +54,6 @@ _LINK_FLAGS = (
     *("-Wl,-z,stack-size=262144",),
 )
 _CTYPES = {"int8": "signed char", "float32": "float", "int64": "int32_t"}  # of an action
-_SLOT = "struct Slot { const void* data; int ndim; int shape[4]; int strides[4]; };\n"  # of an argument
-_BIND = """
-template <typename T>
-static void bind_array(wp::array_t<T>& array, const Slot& slot)
-{
-    array.data = static_cast<T*>(const_cast<void*>(slot.data));
-    array.grad = nullptr;
-    for (int axis = 0; axis < 4; ++axis) {
-        array.shape.dims[axis] = slot.shape[axis];
-        array.strides[axis] = slot.strides[axis];
-    }
-    array.ndim = slot.ndim;
-    array.flags = 0;
-}
-
-"""
 _FIRST_DEFINITION = re.compile(r"^(?:struct|static|template|extern|inline|CUDA_CALLABLE)\b", re.MULTILINE)
 _INCLUDED = '#include "program.h"'
 _EXPORT = re.compile(r"^EXPORT [^(]*?(\w+)\(", re.MULTILINE)
@@ -137,10 +121,10 @@ def _key(*parts: str) -> str:
 
 def _units(program: Program) -> Iterator[_Unit]:
     yield _Unit("program.h", _header(program), ())
-    assets = files("ludus.share") / "assets"
-    yield _Unit("engine.cpp", (assets / "engine.cpp").read_text(encoding="utf-8"), _ENGINE_FLAGS)
-    yield _Unit("policy.cpp", (assets / "policy.cpp").read_text(encoding="utf-8"), _POLICY_FLAGS)
+    yield _Unit("engine.cpp", _asset("engine.cpp"), _ENGINE_FLAGS)
+    yield _Unit("policy.cpp", _asset("policy.cpp"), _POLICY_FLAGS)
     yield _Unit("memory.cpp", _memory(program), _ENGINE_FLAGS)
+    binding = _asset("slot.h") + _asset("bind.h")
     for number, (module, source) in enumerate(program.sources.items()):
         launches = {launch.kernel: launch for launch in _launches(program) if launch.module == module}
         starters = "".join(_starter(program, launches[kernel]) for kernel in sorted(launches))
@@ -148,7 +132,7 @@ def _units(program: Program) -> Iterator[_Unit]:
         begin = _FIRST_DEFINITION.search(source)
         place = begin.start() if begin else len(source)
         space = re.sub(r"\W", "_", module)
-        inner = f"namespace {space} {{\n{source[place:]}{_SLOT}{_BIND}{starters}}}\n"
+        inner = f"namespace {space} {{\n{source[place:]}{binding}{starters}}}\n"
         yield _Unit(f"module{number}.cpp", source[:place] + inner, _KERNEL_FLAGS)
 
 
@@ -196,25 +180,18 @@ def _header(program: Program) -> str:
         "HASHED_COUNT": len(hashed),
         "RANDOM_HOLD": RANDOM_HOLD,
     }
-    return "\n".join(
-        (
-            "#pragma once",
-            "typedef unsigned int uint32_t; typedef int int32_t; typedef unsigned long long uint64_t;",
-            "typedef long long int64_t; typedef unsigned long size_t;",
-            '#define EXPORT __attribute__((visibility("default")))',
-            "struct Buffer { unsigned char* data; uint32_t bytes; const unsigned char* image; bool is_reset; };",
-            _SLOT,
-            "struct SeedWord { uint32_t buffer; uint32_t offset; };",
-            *(f"#define {name} {value}" for name, value in constants.items()),
-            f"typedef {_CTYPES[action.dtype]} action_t;",
-            "extern const Buffer BUFFERS[];",
-            f"static const SeedWord SEED_WORDS[] = {{{_rows(program.seed_words)}}};",
-            f"static const uint32_t HASHED[] = {{{', '.join(map(str, hashed))}}};",
-            f"static const uint32_t ACTION_COUNTS[] = {{{', '.join(map(str, action.counts))}}};",
-            *(f'extern "C" void run_{name}();' for name in ("step", "restart", "observe", "act_bots")),
-            "",
-        )
+    generated = (
+        *(f"#define {name} {value}" for name, value in constants.items()),
+        f"typedef {_CTYPES[action.dtype]} action_t;",
+        f"static const SeedWord SEED_WORDS[] = {{{_rows(program.seed_words)}}};",
+        f"static const uint32_t HASHED[] = {{{', '.join(map(str, hashed))}}};",
+        f"static const uint32_t ACTION_COUNTS[] = {{{', '.join(map(str, action.counts))}}};",
     )
+    return _asset("program.h") + _asset("slot.h") + "\n".join(generated) + "\n"
+
+
+def _asset(name: str) -> str:
+    return (files("ludus.share") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _rows(rows: Sequence[tuple[int, int]]) -> str:

@@ -16,7 +16,7 @@ from torch import nn
 
 from ludus.config import Document, as_document, short
 from ludus.core.errors import ConfigError
-from ludus.core.tables import read_lines
+from ludus.core.tables import read_table
 from ludus.envs.bots import PythonBot, as_bot, register_bot
 from ludus.envs.own_games import env_name
 from ludus.envs.registry import check_name_from_file
@@ -119,7 +119,7 @@ class TrainedRun:
 
         `pandas.DataFrame(run.metrics())` makes a data frame of it. The phase of a curriculum, `stage`, is text.
         """
-        table = read_lines(self.folder / METRICS)
+        table = read_table(self.folder / METRICS)
         return {name: table.texts(name) if name == "stage" else table.numbers(name) for name in table.names}
 
 

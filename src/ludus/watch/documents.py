@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ludus.core.files import JSON
+from ludus.core.files import JSON, read_end
 from ludus.core.text import blame
-from ludus.reports.page.document import PARTS, describe_notices, describe_panels, shown_document
+from ludus.reports.page.curves import make_panels
+from ludus.reports.page.document import PARTS, Part, describe_notices, round_document
 from ludus.reports.page.runs import Group, Run, group_runs
 from ludus.reports.run_data import LOG
 from ludus.watch.runs import Catalogue, WatchedRun
-from ludus.watch.tables import read_end
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ _SHARES = {"panels": 0.003, "runs": 0.001}  # that people wait for
 _LOG_BYTES = 64 << 10
 _PANELS, _NOTICES, _LOG = "panels", "notices", "log"
 _EXAMINED_BYTES = 32 << 20  # of the episodes of a run
+_FORGET_S = 60.0  # after which what was made for a page that nobody has open is released
 _LATE_S = 1.5  # after which the doctor is first asked: a page must not wait for it
-Maker: TypeAlias = Callable[[Sequence[Group]], JSON]
 Texts: TypeAlias = dict[str, str]  # JSON by name
 Choice: TypeAlias = tuple[tuple[str, ...], bool]  # ids of runs, and whether seeds are merged
 
@@ -48,15 +48,22 @@ class _Made:
     is_old: bool = True  # whether the runs have changed since
 
 
+@dataclass(slots=True)
+class _Page:
+    """What the pages that show the same runs share."""
+
+    made: dict[str, _Made]
+    used_s: float
+    shown: tuple[tuple[str, int, str], ...] = ()  # id, version and status of each run
+
+
 class Documents:
     """Makes the documents of all pages; those that show the same runs share one."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._made: dict[Choice, dict[str, _Made]] = {}
-        self._used_s: dict[Choice, float] = {}
+        self._pages: dict[Choice, _Page] = {}
         self._versions: dict[str, int] = {}  # of the runs, by id
-        self._shown: dict[Choice, tuple[tuple[str, int, str], ...]] = {}
 
     def make(self, ids: Sequence[str], *, merged: bool) -> Texts:
         """Return the parts of the document as JSON, by name; panels are parts of their own, as `panels/NAME`.
@@ -67,44 +74,35 @@ class Documents:
         """
         with self._catalogue.lock:
             runs = [run for run in map(self._catalogue.find, ids[:MOST_CHOSEN]) if run is not None and run.is_there]
-            key = (tuple(run.id for run in runs), merged)
-            now_s = time.monotonic()
-            self._used_s[key] = now_s
-            self._forget(now_s)
-            if key not in self._made:
-                self._made[key] = {name: _Made() for name in (*_MAKERS, _LOG)}
-                self._made[key][_NOTICES].next_s = now_s + _LATE_S
-            made = self._made[key]
+            key, now_s = (tuple(run.id for run in runs), merged), time.monotonic()
+            self._pages = {each: page for each, page in self._pages.items() if now_s - page.used_s < _FORGET_S}
+            if key not in self._pages:
+                self._pages[key] = _Page({name: _Made() for name in (*_PARTS, _LOG)}, now_s)
+                self._pages[key].made[_NOTICES].next_s = now_s + _LATE_S
+            page = self._pages[key]
+            page.used_s = now_s
             if runs:
-                self._refresh(key, runs, made)
-            return {name: text for part in made.values() for name, text in part.texts.items()}
+                self._refresh(page, runs, merged=merged)
+            return {name: text for part in page.made.values() for name, text in part.texts.items()}
 
-    def _refresh(self, key: Choice, watched: Sequence[WatchedRun], made: dict[str, _Made]) -> None:
+    def _refresh(self, page: _Page, watched: Sequence[WatchedRun], *, merged: bool) -> None:
         runs: dict[str, Run] = {}
         for each in watched:
             runs[each.id], changed = each.read()
             self._versions[each.id] = self._versions.get(each.id, 0) + changed
         shown = tuple((each.id, self._versions[each.id], str(each.summary.get("status"))) for each in watched)
-        before = self._shown.get(key)
-        if shown != before:
-            self._shown[key] = shown
-            is_turn = before is not None and [each[2] for each in shown] != [each[2] for each in before]
-            for part in made.values():
+        if shown != page.shown:
+            is_turn = bool(page.shown) and [each[2] for each in shown] != [each[2] for each in page.shown]
+            page.shown = shown
+            for part in page.made.values():
                 part.is_old = True
                 if is_turn:  # a run has started, ended or died: everything is worth making at once
                     part.next_s = 0.0
-        groups = group_runs(list(runs.values())) if key[1] else [Group(run.name, (run,)) for run in runs.values()]
-        colors = {each.name: each.color for each in watched}
-        makers = {**_MAKERS, "groups": _colored(colors)}
-        for name, maker in makers.items():
-            _make(made[name], _SHARES.get(name, _SHARE), partial(_make_texts, name, maker, groups))
-        made[_LOG].is_old = True  # a log may grow while nothing else does
-        _make(made[_LOG], _SHARE, lambda: {_LOG: _encode({each.name: read_log(each.folder) for each in watched})})
-
-    def _forget(self, now_s: float) -> None:
-        for key in [key for key, used_s in self._used_s.items() if now_s - used_s > 60.0]:
-            for kept in (self._used_s, self._made, self._shown):
-                kept.pop(key, None)
+        groups = group_runs(list(runs.values())) if merged else [Group(run.name, (run,)) for run in runs.values()]
+        for name, maker in _PARTS.items():
+            _make(page.made[name], _SHARES.get(name, _SHARE), partial(_make_texts, name, maker, groups))
+        page.made[_LOG].is_old = True  # a log may grow while nothing else does
+        _make(page.made[_LOG], _SHARE, lambda: {_LOG: _encode({each.name: read_log(each.folder) for each in watched})})
 
 
 def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:
@@ -123,34 +121,16 @@ def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:
     part.next_s = started_s + (time.thread_time() - spent_s) / share
 
 
-def _make_texts(name: str, maker: Maker, groups: Sequence[Group]) -> Texts:
+def _make_texts(name: str, maker: Part, groups: Sequence[Group]) -> Texts:
     content = maker(groups)
-    if name == _PANELS and isinstance(content, list):
-        named = {f"{_PANELS}/{panel['name']}": _encode(panel) for panel in content if isinstance(panel, dict)}
+    if name == _PANELS:
+        named = {f"{_PANELS}/{round_document(panel.name)}": _encode(panel) for panel in content}
         return {**named, _PANELS: _encode([each.partition("/")[2] for each in named])}
     return {name: _encode(content)}
 
 
-def _encode(content: JSON) -> str:
-    return json.dumps(shown_document(content), separators=(",", ":"), allow_nan=False)
-
-
-def _colored(colors: Mapping[str, int]) -> Maker:
-    def make(groups: Sequence[Group]) -> JSON:
-        described = PARTS["groups"](groups)
-        first = [colors[group.runs[0].name] for group in groups]
-        rows = described if isinstance(described, list) else []
-        return [each | {"color": color} for each, color in zip(rows, first, strict=True) if isinstance(each, dict)]
-
-    return make
-
-
-def _times(groups: Sequence[Group]) -> JSON:
-    """Return the times of groups that wrote `resources.csv`; TensorBoard's files are too large to be read live."""
-    known = [any(len(run.resources) for run in group.runs) for group in groups]
-    found = PARTS["times"]([group for group, is_known in zip(groups, known, strict=True) if is_known])
-    rows = iter(found if isinstance(found, list) else ())
-    return [next(rows) if is_known else None for is_known in known]
+def _encode(content: Any) -> str:  # noqa: ANN401 - what `round_document` takes
+    return json.dumps(round_document(content), separators=(",", ":"), allow_nan=False)
 
 
 def read_log(folder: Path) -> list[JSON]:
@@ -158,9 +138,8 @@ def read_log(folder: Path) -> list[JSON]:
     return list(read_end(folder / LOG, _LOG_BYTES)[-LOG_LINES:])
 
 
-_MAKERS: Mapping[str, Maker] = {
+_PARTS: Mapping[str, Part] = {
     **PARTS,
-    _PANELS: lambda groups: describe_panels(groups, _POINTS),
+    _PANELS: lambda groups: make_panels(groups, _POINTS),
     _NOTICES: lambda groups: describe_notices(groups, _EXAMINED_BYTES),
-    "times": _times,
 }

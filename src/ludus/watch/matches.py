@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ludus.core.files import JSON
+from ludus.core.tables import Signature, signature_of
 from ludus.watch.runs import WatchedRun
-from ludus.watch.tables import Signature, signature_of
 
 logger = logging.getLogger(__name__)
 

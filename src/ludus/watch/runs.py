@@ -13,13 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ludus.core.files import JSON
+from ludus.core.files import JSON, read_end, read_small
+from ludus.core.tables import GrowingTable, Signature, TailedFile, signature_of
 from ludus.core.text import page_text
 from ludus.reports import run_data as files
-from ludus.reports.page.runs import Run
+from ludus.reports.page.runs import TABLES, Run
 from ludus.reports.run_data import read_settings
 from ludus.watch.status import RUNNING, read_status
-from ludus.watch.tables import GrowingTable, Signature, TailedFile, read_end, read_small, signature_of
 
 MOST_DEPTH = 4  # folders below the watched one in which runs are looked for
 MOST_FOLDERS = 20_000
@@ -36,7 +36,6 @@ _MOST_GONE = 100
 _FORGET_S = 120.0  # after which the tables of a run that nobody looks at are released
 _SKIPPED = {"checkpoints", "snapshots", "tensorboard", "replays", "videos", "analysis", "node_modules", "__pycache__"}
 _OF_LIST = (files.RUN, files.LOCK, files.METRICS, files.EVALUATIONS, files.RESOURCES, files.CONFIG)
-_TABLES = tuple(name for name in files.TABLES if name != "episodes")
 # As `dump_yaml` writes it; reading the YAML of hundreds of runs would take a minute.
 _TOTAL = re.compile(rb"^total_env_steps: *(\d{1,18}) *$", re.MULTILINE)
 
@@ -97,18 +96,15 @@ class WatchedRun:
         """Return the content of the run's files, of which only what is new is read, and whether anything changed."""
         self._used_s = time.monotonic()
         if not self._tables:
-            self._tables = {name: GrowingTable(self.folder / files.TABLES[name]) for name in _TABLES}
+            self._tables = {name: GrowingTable(self.folder / files.TABLES[name]) for name in TABLES}
         changed = [table.refresh() for table in self._tables.values()]
         seen = signature_of(self.folder / files.CONFIG)
         if seen != self._config[0]:
             self._config = seen, read_settings(self.folder / files.CONFIG) if seen else {}
             changed.append(True)
-        known = {files.TABLES[name]: len(table) for name, table in self._tables.items()}
-        known |= {files.CONFIG: len(self._config[1]), files.RUN: len(self.run)}
-        missing = tuple(name for name, size in known.items() if not size)
         folder = self.folder if self._is_closed() else Path(os.devnull) / "left out"
         status = str(self.summary.get("status", ""))
-        run = Run(folder, self._config[1], self.run, **self._tables, name=self.name, missing=missing, status=status)
+        run = Run(folder, self._config[1], self.run, **self._tables, name=self.name, status=status, color=self.color)
         return run, any(changed)
 
     def _is_closed(self) -> bool:

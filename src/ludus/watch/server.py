@@ -10,12 +10,11 @@ import select
 import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from importlib import resources
 from pathlib import Path
 
 from ludus.core import __version__
 from ludus.core.files import JSON
-from ludus.reports.page.document import read_asset, shown_document
+from ludus.reports.page.document import SCRIPTS, read_asset, shown_document
 from ludus.watch.documents import MOST_CHOSEN, Documents
 from ludus.watch.local_server import LOOPBACK, LocalHandler, LocalServer, first
 from ludus.watch.matches import MatchMaker
@@ -27,7 +26,6 @@ LOOK_EVERY_S = 1.0
 _BEAT_S = 15.0  # after which a silent stream sends a comment, to find out whether anybody is there
 _MOST_PAGES = 32  # open at the same time
 _MOST_CONNECTIONS = 96
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")  # of the report
 
 
 class WatchServer(LocalServer):
@@ -181,12 +179,10 @@ def _message(event: str, text: str) -> str:
 
 def _assets() -> dict[str, tuple[str, bytes]]:
     """Return kind and content of everything that is served as it is, by address."""
-    own = resources.files("ludus.watch") / "assets"
-    text = {name: (own / name).read_text(encoding="utf-8") for name in ("watch.html", "watch.css", "watch.js")}
     # A plain script, whose names the painters of worlds see as they do in the report.
-    script = '"use strict";\n' + "\n".join((*map(read_asset, _SCRIPTS), f"(() => {{\n{text['watch.js']}}})();\n"))
+    script = '"use strict";\n' + "\n".join((*map(read_asset, SCRIPTS), f"(() => {{\n{read_asset('live.js')}}})();\n"))
     return {
-        "/": ("text/html; charset=utf-8", text["watch.html"].encode()),
+        "/": ("text/html; charset=utf-8", read_asset("live.html").encode()),
         "/watch.js": ("text/javascript; charset=utf-8", script.encode()),
-        "/watch.css": ("text/css; charset=utf-8", (read_asset("page.css") + text["watch.css"]).encode()),
+        "/watch.css": ("text/css; charset=utf-8", (read_asset("page.css") + read_asset("live.css")).encode()),
     }

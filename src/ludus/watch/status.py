@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from ludus.core.files import read_small
+from ludus.core.tables import signature_of
 from ludus.reports.run_data import LOCK, METRICS, RUN
-from ludus.watch.tables import read_small, signature_of
 
 RUNNING, FINISHED, STOPPED, KILLED, SILENT = "running", "finished", "stopped", "killed", "silent"
 _LOCK_BYTES = 1000

@@ -2,19 +2,17 @@
 
 import json
 import math
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
-from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 
 from ludus.core.intervals import wilson_interval
+from ludus.core.tables import phase_starts
 from ludus.reports.doctor import Change, Examination, Finding
 from ludus.reports.page import document as page_document
-from ludus.reports.page.curves import make_panels, phase_starts, read_times, title_of
+from ludus.reports.page.curves import make_panels, read_times, title_of
 from ludus.reports.page.document import notices_of
 from ludus.reports.page.evaluations import read_evaluations, read_latents, read_payoffs
 from ludus.reports.page.runs import Group, group_runs, read_runs
@@ -161,6 +159,7 @@ def test_no_opponents_no_payoffs(make_run: MakeRun) -> None:
 
 def test_times_from_resources(make_run: MakeRun) -> None:
     folder = make_run("run")
+    assert read_times(_group(folder), 100) is None
     (folder / "resources.csv").write_text(
         "iteration,env_steps,elapsed_s,resident_mib,simulation_s,update_s,logging_s,gpu_use\n"
         "1,100,1,500,0.5,0.5,0,\n2,300,3,510,0.5,1.5,0,\n3,350,4,520,0.5,0,0.5,\n"
@@ -174,29 +173,6 @@ def test_times_from_resources(make_run: MakeRun) -> None:
     assert (title, memory.y.tolist()) == ("Memory of the process, MiB", [500, 510, 520])
 
 
-def _event(step: int, **values: float) -> bytes:
-    summary = Summary(value=[Summary.Value(tag=f"speed/{name}", simple_value=value) for name, value in values.items()])
-    record: bytes = Event(step=step, summary=summary).SerializeToString()
-    return struct.pack("<QI", len(record), 0) + record + b"\0\0\0\0"
-
-
-def test_times_of_older_runs_from_tensorboard(make_run: MakeRun) -> None:
-    folder = make_run("run")
-    assert read_times(_group(folder), 100) is None
-    (folder / "tensorboard").mkdir()
-    first = _event(100, env_steps_per_s=50, share_update=0.75, share_other=0.25) + _event(200, env_steps_per_s=1)
-    again = _event(200, env_steps_per_s=70, share_update=0.25, share_other=0.75)  # after a resume
-    (folder / "tensorboard" / "events.out.tfevents.1").write_bytes(first)
-    (folder / "tensorboard" / "events.out.tfevents.2").write_bytes(again + again[:20])  # cut off by a kill
-    times = read_times(_group(folder), 100)
-    assert times is not None
-    assert times.speed is not None
-    assert (times.speed.x.tolist(), times.speed.y.tolist()) == ([100, 200], [50, 70])
-    assert times.shares == {"update": 0.5, "other": 0.5}
-    (folder / "tensorboard" / "events.out.tfevents.3").write_bytes(b"\xff" * 100)
-    assert read_times(_group(folder), 100) is not None
-
-
 def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_run: MakeRun) -> None:
     group = _group(make_run("a-0", seed=0), make_run("a-1", seed=2))
     panels = {panel.name: panel for panel in make_panels([group])}
@@ -205,7 +181,7 @@ def test_panels_have_titles_and_counts_of_faults_only_where_there_were_any(make_
     assert curve is not None
     assert (curve.y.tolist()[:2], curve.low.tolist()[:2], curve.high.tolist()[:2]) == ([2, 3], [1, 2], [3, 4])
     assert (panels["entropy"].section, panels["hits"].section) == ("optimiser", "behaviour")
-    assert phase_starts(group) == [(100, "easy"), (500, "hard")]
+    assert phase_starts(group.runs[0].metrics) == [(100, "easy"), (500, "hard")]
 
 
 def test_alarms_tell_what_went_wrong(make_run: MakeRun) -> None:

@@ -60,7 +60,7 @@ def test_sessions_that_were_cut_off_do_not_count_for_the_speed(make_run: Callabl
     (folder / "run.json").write_text(json.dumps({"sessions": sessions}))
     [run] = read_runs([folder])
     assert (run.training_s, run.steps_per_s) == (4.0, 150.0)
-    assert run.wall_s is None, "an older version wrote them"
+    assert run.wall_s is None
     for session in sessions:
         session |= {"wall_s": 3.0} if "ended" in session else {}
     (folder / "run.json").write_text(json.dumps({"sessions": sessions}))
@@ -115,7 +115,7 @@ def test_settings_that_change_no_learning_do_not_part_seeds() -> None:
     config = {"seed": 0, "ppo": {"n_steps": 8, "clip_range": 0.2}, "monitoring": {"console": "auto"}}
     assert learn_alike(config, config | {"seed": 1, "monitoring": {}, "guard": {"every_s": 2}})
     assert not learn_alike(config, config | {"ppo": {"n_steps": 9, "clip_range": 0.2}})
-    # A version that did not know a setting trained as one that has it switched off.
+    # A run without a setting trained as one that has it switched off.
     assert learn_alike(
         config, config | {"ppo": {"n_steps": 8, "clip_range": 0.2, "stagger_episodes": False, "target_kl": None}}
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ludus.core.tables import Table, read_lines, read_table
+from ludus.core.tables import Table, phase_starts, read_table
 from ludus.training.callbacks import Counters
 from ludus.training.loggers import curves
 from ludus.training.loggers.curves import (
@@ -19,7 +19,6 @@ from ludus.training.loggers.curves import (
     band,
     draw_curves,
     moving_average,
-    phase_starts,
     read_run,
 )
 
@@ -135,7 +134,7 @@ def test_headers_alone_are_no_data(tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         path.write_text(path.read_text().splitlines()[0] + "\n" if path.suffix == ".csv" else "")
     assert len(read_table(tmp_path / "monitor.csv")) == 0
-    assert len(read_lines(tmp_path / "metrics.jsonl")) == 0
+    assert len(read_table(tmp_path / "metrics.jsonl")) == 0
     axes = Figure().subplots()
     data = read_run(tmp_path)
     for draw in (curves.draw_reward, curves.draw_win_rates, curves.draw_terms, curves.draw_evaluations,

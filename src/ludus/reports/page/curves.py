@@ -1,24 +1,15 @@
 """Charts over env steps with the mean and band of several seeds, and charts of speed, memory and time per part."""
 
-import logging
-import os
-import struct
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from ludus.core.distribution import install_command
-from ludus.core.files import open_regular
 from ludus.core.tables import Numbers, Table
 from ludus.reports.page.runs import Group
-from ludus.reports.run_data import is_inside
 
 MOST_POINTS = 1000
-_MOST_PHASES = 100
 LEARNING, OPTIMISER, EPISODE_METRICS, STRATEGY = "learning", "optimiser", "behaviour", "strategy"
 _FEWEST_POINTS = 60
 _CURVE_BYTES = 2_400_000  # of all curves together
@@ -64,14 +55,6 @@ _NO_PART = "elapsed_s"
 _MEMORY = {
     "resident_mib": "Memory of the process, MiB", "gpu_mib": "Memory of the GPU, MiB", "gpu_use": "Use of the GPU",
 }  # fmt: skip
-logger = logging.getLogger(__name__)
-FOLDER = "tensorboard"
-_SPEED = "speed/env_steps_per_s"
-_SHARE = "speed/share_"
-_MOST_RECORD_BYTES = 4 << 20
-_MOST_FILE_BYTES = 512 << 20  # the rest is left out; a run of 100,000 iterations writes 170 MB
-_HEADER = struct.Struct("<QI")  # length of a record, and its checksum
-_FOOTER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +128,8 @@ def _finite(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     return x[known][order], y[known][order]
 
 
-class Panel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Panel:
     """One chart of lines; `name` is its column, the unit may be empty."""
 
     name: str
@@ -181,19 +165,6 @@ def title_of(name: str) -> tuple[str, str]:
     return title, _UNITS.get(name, _UNIT_ENDINGS.get(ending, ""))
 
 
-def phase_starts(group: Group) -> list[tuple[int, str]]:
-    """Return the starts of the curriculum's phases in the first run of a group that has any: env steps and name."""
-    for run in group.runs:
-        if "stage" not in run.metrics:
-            continue
-        steps, names = run.metrics.numbers("env_steps"), run.metrics.texts("stage")
-        changes = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
-        return [(int(steps[place]), str(names[place])) for place in changes if names[place] and steps[place] >= 0][
-            :_MOST_PHASES
-        ]
-    return []
-
-
 def _columns(groups: Sequence[Group]) -> Iterator[tuple[str, str]]:
     """Yield table and column of everything logged per iteration, once."""
     runs = [run for group in groups for run in group.runs]
@@ -215,22 +186,16 @@ class Times:
 def read_times(group: Group, most_points: int) -> Times | None:
     """Return the times of a group's seeds; None if no run recorded them."""
     tables = [run.resources for run in group.runs if len(run.resources)]
-    if tables:
-        return _of_resources(tables, most_points)
-    found = [_read_speeds(run.folder) for run in group.runs]
-    lines, shares = [line for line, _ in found if len(line[0])], _mean_shares([shares for _, shares in found])
-    return Times(merge_lines(lines, most_points), _largest_first(shares), {}) if lines or shares else None
-
-
-def _of_resources(tables: Sequence[Table], most_points: int) -> Times:
+    if not tables:
+        return None
     parts = [name for name in tables[0].names if name.endswith("_s") and name != _NO_PART]
     sums = {name: float(sum(np.nansum(table.numbers(name)) for table in tables)) for name in parts}
     total = sum(sums.values())
-    shares = {name.removesuffix("_s"): taken / total for name, taken in sums.items() if taken > 0.0}
+    largest = sorted((name for name in parts if sums[name] > 0.0), key=lambda name: -sums[name])
+    shares = {name.removesuffix("_s"): sums[name] / total for name in largest}
     curves = {title: curve_of(tables, name, most_points) for name, title in _MEMORY.items()}
     memory = {title: curve for title, curve in curves.items() if curve is not None}
-    speed = curve_of([_with_speed(table) for table in tables], "speed", most_points)
-    return Times(speed, _largest_first(shares), memory)
+    return Times(curve_of([_with_speed(table) for table in tables], "speed", most_points), shares, memory)
 
 
 def _with_speed(table: Table) -> Table:
@@ -242,72 +207,3 @@ def _with_speed(table: Table) -> Table:
     known = (made > 0.0) & (taken_s > 0.0) & ~first
     speed = np.where(known, made / np.where(known, taken_s, 1.0), np.nan)
     return Table({"env_steps": steps.tolist(), "speed": speed.tolist()})
-
-
-def _largest_first(shares: dict[str, float]) -> dict[str, float]:
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
-
-
-def _mean_shares(found: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the mean of each share over all that are not empty."""
-    kept = [shares for shares in found if shares]
-    names = dict.fromkeys(name for shares in kept for name in shares)
-    return {name: float(np.mean([shares.get(name, 0.0) for shares in kept])) for name in names}
-
-
-def _read_speeds(run_folder: Path) -> tuple[tuple[Numbers, Numbers], dict[str, float]]:
-    """Return env steps and steps per second `(iterations,)` of a run, and the mean share of the time by part.
-
-    Of steps repeated after a resume the last counts. TensorBoard's own readers would load everything.
-    """
-    rows = sorted(dict(_scalars(run_folder / FOLDER)).items())
-    speeds = np.array([(step, values[_SPEED]) for step, values in rows if _SPEED in values]).reshape(-1, 2)
-    parts = [[(name, value) for name, value in values.items() if name.startswith(_SHARE)] for _, values in rows]
-    shares = _mean_shares([{name.removeprefix(_SHARE): value for name, value in part} for part in parts])
-    return (speeds[:, 0], speeds[:, 1]), shares
-
-
-def _scalars(folder: Path) -> Iterator[tuple[float, dict[str, float]]]:
-    """Yield step and speeds of every event, up to where a file is truncated or damaged; nothing without TensorBoard."""
-    paths = [path for path in sorted(folder.glob("events.out.tfevents.*")) if is_inside(folder.parent, path)]
-    if not paths:
-        return
-    try:
-        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-        from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
-    except ImportError:
-        command = install_command("tensorboard")
-        logger.warning("[WARN] %s is left out, since reading it needs TensorBoard; use: %s", folder, command)
-        return
-    for path in paths:
-        for record in _records(path):
-            try:
-                event = Event.FromString(record)
-            except DecodeError:
-                break
-            values = {value.tag: value.simple_value for value in event.summary.value if value.tag.startswith("speed/")}
-            finite = {name: float(value) for name, value in values.items() if np.isfinite(value)}
-            if finite:
-                yield float(event.step), finite
-
-
-def _records(path: Path) -> Iterator[bytes]:
-    read = 0
-    try:
-        descriptor = open_regular(path)
-    except OSError as error:
-        logger.warning("[WARN] %s cannot be read: %s; it is left out", path, error.strerror)
-        return
-    with os.fdopen(descriptor, "rb") as file:
-        while read < _MOST_FILE_BYTES:
-            header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return
-            length, _ = _HEADER.unpack(header)
-            if length > _MOST_RECORD_BYTES:
-                return
-            record = file.read(length + _FOOTER_BYTES)
-            if len(record) < length + _FOOTER_BYTES:
-                return
-            read += length
-            yield record[:length]

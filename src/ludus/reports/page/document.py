@@ -14,28 +14,27 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ludus.core.files import JSON, write_text_atomic
-from ludus.core.intervals import Interval
-from ludus.core.tables import Numbers, Table, read_table
+from ludus.core.tables import Table, phase_starts, read_table
 from ludus.core.text import page_text
 from ludus.reports import run_data as files
 from ludus.reports.doctor import examine
-from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, phase_starts, read_times, title_of
-from ludus.reports.page.evaluations import Evaluations, Line, Payoffs, read_evaluations, read_latents, read_payoffs
-from ludus.reports.page.runs import Group, Run, group_runs, read_runs, settings_by_part
+from ludus.reports.page.curves import MOST_POINTS, Curve, curve_of, make_panels, read_times, title_of
+from ludus.reports.page.evaluations import read_evaluations, read_latents, read_payoffs
+from ludus.reports.page.runs import Group, Run, Setting, group_runs, read_runs, settings_by_part
 
 _STYLE = "page.css"
-# In the order in which they are read: each may use what those before it have.
-_SCRIPTS = ("elements.js", "chart.js", "marks.js", "player.js", "sections.js")
-_MAIN = "page.js"  # runs once everything else is defined, the painters of the worlds included
+_SHARED = ("elements.js", "chart.js", "marks.js", "sections.js")  # of all pages; each uses what those before it have
+# Of the page of runs, report or live. The last one starts the report, for which the painters of the worlds come first.
+SCRIPTS = (*_SHARED, "player.js", "page.js")
 _TEMPLATE = "page.html"
 
 ALARM, WARNING, INFO = "alarm", "warning", "info"
@@ -44,8 +43,9 @@ _MOST_ROLLBACKS = 5
 _MOST_WARNINGS = 20
 _MOST_NOTICES = 200  # of a run
 _LONGEST_TEXT = 1000  # letters of a sentence, a command or a line of a log
+_MOST_PHASES = 100
 _MOST_ENTRIES = 10_000  # of a list or an object that holds more than numbers
-# Many worlds and policies do not write these, and older runs have no resources.
+# Many worlds and policies do not write these, and resources can be switched off.
 _NOT_ALWAYS = (files.STRATEGY, files.OPPONENTS, files.EPISODE_METRICS, files.RESOURCES)
 _MOST_EXAMINED_BYTES = 256 << 20  # of episodes; more would take too long
 _KNOWN_KEYS = ("world", "seed", "user", "sessions", "parent")
@@ -54,7 +54,7 @@ _STACK_POINTS = 160
 _PER_STEPS = 1000.0  # reward terms are shown per this many env steps
 MOST_BYTES = 5_000_000
 _SPARE_BYTES = 100_000  # for scripts and styles
-Part: TypeAlias = Callable[[Sequence[Group]], JSON]
+Part: TypeAlias = Callable[[Sequence[Group]], Any]
 
 
 def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
@@ -62,8 +62,26 @@ def make_page(document: JSON, title: str, painters: Sequence[str] = ()) -> str:
 
     The painters are scripts that draw replays, one per world; they come with the worlds' packages, never from a run.
     """
-    scripts = "\n".join((*(read_asset(name) for name in _SCRIPTS), *painters, read_asset(_MAIN)))
+    *shared, main = map(read_asset, SCRIPTS)
+    scripts = "\n".join((*shared, *painters, main))
     return fill_page(read_asset(_TEMPLATE), title=title, style=read_asset(_STYLE), scripts=scripts, document=document)
+
+
+def write_page(file: Path, title: str, document: Mapping[str, Any], *scripts: str, style: str = "") -> None:
+    """Write a page of its own scripts and more style, after those of all pages, that shows a document and its date.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    text = fill_page(
+        read_asset(_TEMPLATE),
+        title=title,
+        style=read_asset(_STYLE) + (read_asset(style) if style else ""),
+        scripts="\n".join(map(read_asset, (*_SHARED, *scripts))),
+        document=round_document({**document, "made": made}),
+    )
+    write_text_atomic(file, text)
 
 
 def fill_page(template: str, *, title: str, style: str, scripts: str, document: JSON, script_sources: str = "") -> str:
@@ -102,19 +120,29 @@ def read_asset(name: str) -> str:
     return (resources.files("ludus.reports.page") / "assets" / name).read_text(encoding="utf-8")
 
 
-def round_document(value: JSON) -> JSON:
-    """Return a shown document with floats of five digits, enough for a chart; None for NaN or Inf."""
+def round_document(value: Any) -> JSON:  # noqa: ANN401 - whatever a part is made of
+    """Return records, arrays and values as a shown document; floats have five digits, enough for a chart.
+
+    Whole numbers stay as they are, and NaN or Inf becomes None.
+    """
     return _shown(value, _rounded)
 
 
-def shown_document(value: JSON) -> JSON:
+def shown_document(value: Any) -> JSON:  # noqa: ANN401 - likewise
     """Return a document whose texts are cut and escaped for a page, however long and many those of a file are."""
     return _shown(value, lambda number: number)
 
 
-def _shown(value: JSON, number: Callable[[float], JSON]) -> JSON:
+def _shown(value: Any, number: Callable[[float], JSON]) -> JSON:  # noqa: ANN401
     if isinstance(value, str):
         return page_text(value, _LONGEST_TEXT)
+    if isinstance(value, Curve):
+        band = {"low": value.low, "high": value.high} if value.has_band else {}
+        value = {"x": value.x, "y": value.y, "seeds": value.seeds} | band
+    elif isinstance(value, np.ndarray):
+        value = value.tolist()
+    elif is_dataclass(value):
+        value = _fields(value)
     if isinstance(value, dict):
         some = itertools.islice(value.items(), _MOST_ENTRIES)
         return {page_text(str(name)): _shown(each, number) for name, each in some}
@@ -123,7 +151,19 @@ def _shown(value: JSON, number: Callable[[float], JSON]) -> JSON:
         if all(type(each) in (int, float) for each in value):
             return [number(each) if type(each) is float else each for each in value]
         return [_shown(each, number) for each in value[:_MOST_ENTRIES]]
-    return number(value) if isinstance(value, float) else value
+    shown: JSON = number(value) if isinstance(value, float) else value
+    return shown
+
+
+def _fields(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _rounded(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    short = value if value.is_integer() else float(f"{value:.5g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
 def _hash(content: str) -> str:
@@ -222,65 +262,51 @@ def _step(value: float) -> int | None:
 def make_document(groups: Sequence[Group]) -> dict[str, JSON]:
     """Return the document of the page, without replays."""
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    parts = {name: shown_document(part(groups)) for name, part in PARTS.items()}
+    parts = {name: round_document(part(groups)) for name, part in PARTS.items()}
     return {"made": made, **parts, "replays": [], "replay_notes": []}
 
 
-def _runs(groups: Sequence[Group]) -> JSON:
+def _runs(groups: Sequence[Group]) -> list[dict[str, JSON]]:
     return [describe_run(run, group.label) for group in groups for run in group.runs]
 
 
-def describe_notices(groups: Sequence[Group], most_bytes: int = _MOST_EXAMINED_BYTES) -> list[JSON]:
+def describe_notices(groups: Sequence[Group], most_bytes: int = _MOST_EXAMINED_BYTES) -> list[Notice]:
     """Return the notices of all runs; see `notices_of`."""
-    return [asdict(notice) for group in groups for run in group.runs for notice in notices_of(run, most_bytes)]
+    return [notice for group in groups for run in group.runs for notice in notices_of(run, most_bytes)]
 
 
-def _settings(groups: Sequence[Group]) -> JSON:
-    found = settings_by_part([[run.config for run in group.runs] for group in groups])
-    return {
-        part: [[setting.path, list(setting.values), setting.differs] for setting in settings]
-        for part, settings in found.items()
-    }
+def _settings(groups: Sequence[Group]) -> dict[str, list[Setting]]:
+    return settings_by_part([[run.config for run in group.runs] for group in groups])
 
 
-def describe_panels(groups: Sequence[Group], most_points: int = MOST_POINTS) -> list[JSON]:
-    """Return one chart per number that any run logs, with at most so many points."""
-    panels = make_panels(groups, most_points)
-    return [panel._asdict() | {"curves": list(map(_curve, panel.curves))} for panel in panels]
+def _evaluations(group: Group) -> dict[str, Any] | None:
+    found = read_evaluations(group)
+    return None if found is None else _fields(found) | {"numbers": {name: title_of(name) for name in found.numbers}}
 
 
-def _all_evaluations(groups: Sequence[Group]) -> JSON:
-    found = map(read_evaluations, groups)
-    return [None if each is None else _evaluations(each) for each in found]
-
-
-def _all_payoffs(groups: Sequence[Group]) -> JSON:
-    return [[_payoffs(found) for found in read_payoffs(group)] or None for group in groups]
-
-
-def _of_each(part: Callable[[Group], JSON]) -> Part:
+def _of_each(part: Callable[[Group], Any]) -> Part:
     return lambda groups: [part(group) for group in groups]
 
 
-def _group(group: Group) -> JSON:
-    phases: list[JSON] = [[env_steps, name] for env_steps, name in phase_starts(group)]
-    found: dict[str, Interval | None] = {"best": group.score("best"), "last": group.score("last")}
-    scores: JSON = {
-        name: None if score is None else [_rounded(each) for each in score] for name, score in found.items()
-    }
-    return {"label": group.label, "runs": [run.name for run in group.runs], "phases": phases, "scores": scores}
+def _group(group: Group) -> dict[str, Any]:
+    scores = {"best": group.score("best"), "last": group.score("last")}
+    names, color = [run.name for run in group.runs], group.runs[0].color
+    phases = next(filter(None, (phase_starts(run.metrics) for run in group.runs)), [])[:_MOST_PHASES]
+    return {"label": group.label, "runs": names, "color": color, "phases": phases, "scores": scores}
 
 
 def describe_run(run: Run, group: str) -> dict[str, JSON]:
     """Return the summary of a run."""
     first, last = (run.sessions[0], run.sessions[-1]) if run.sessions else ({}, {})
     started, command = first.get("started"), last.get("command")
-    plain = ("world", "seed", "state", "env_steps", "parent_env_steps", "total_env_steps", "wall_s", "training_s")
+    plain = (
+        "world", "seed", "state", "env_steps", "parent_env_steps", "total_env_steps", "wall_s", "training_s",
+        "steps_per_s", "best_score", "last_score",
+    )  # fmt: skip
     return {
         "name": run.name,
         "group": group,
         **{name: getattr(run, name) for name in plain},
-        **{name: _rounded(getattr(run, name)) for name in ("steps_per_s", "best_score", "last_score")},
         "started": None if started is None else str(started),
         "command": " ".join(map(str, command)) if isinstance(command, list) else None,
         "commit": run.commit,
@@ -290,30 +316,7 @@ def describe_run(run: Run, group: str) -> dict[str, JSON]:
     }
 
 
-def _curve(curve: Curve | None) -> JSON:
-    if curve is None:
-        return None
-    band: dict[str, JSON] = {}
-    if curve.has_band:
-        band = {"low": _numbers(curve.low), "high": _numbers(curve.high)}
-    return {"x": _steps(curve.x), "y": _numbers(curve.y), "seeds": curve.seeds, **band}
-
-
-def _line(line: Line) -> JSON:
-    return [_steps(line.env_steps), _numbers(line.value), _numbers(line.low), _numbers(line.high)]
-
-
-def _evaluations(found: Evaluations) -> JSON:
-    return {
-        "kind": found.kind,
-        "labels": list(found.labels),
-        "numbers": {name: list(title_of(name)) for name in found.numbers},
-        "lines": {name: {label: _line(each) for label, each in lines.items()} for name, lines in found.lines.items()},
-        "score": _line(found.score),
-    }
-
-
-def _rewards(group: Group) -> JSON:
+def _rewards(group: Group) -> dict[str, Any] | None:
     """Return each term's contribution to the reward per 1,000 env steps, mean over seeds."""
     tables = [_per_step(run.rewards) for run in group.runs if len(run.rewards)]
     names = dict.fromkeys(name for table in tables for name in table.names if name != "env_steps")
@@ -322,8 +325,7 @@ def _rewards(group: Group) -> JSON:
     if not known:
         return None
     grid = max(known.values(), key=lambda curve: len(curve.x)).x
-    terms: JSON = {name: _numbers(np.interp(grid, curve.x, curve.y)) for name, curve in known.items()}
-    return {"x": _steps(grid), "terms": terms}
+    return {"x": grid, "terms": {name: np.interp(grid, curve.x, curve.y) for name, curve in known.items()}}
 
 
 def _per_step(table: Table) -> Table:
@@ -334,68 +336,8 @@ def _per_step(table: Table) -> Table:
     return Table({"env_steps": steps.tolist()} | {name: (table.numbers(name) / taken).tolist() for name in terms})
 
 
-def _payoffs(found: Payoffs) -> JSON:
-    return {
-        "mode": found.mode,
-        "ends": _steps(found.ends),
-        "opponents": list(found.opponents),
-        "score": [_numbers(row) for row in found.score],
-        "matches": [_steps(row) for row in found.matches],
-        "learner": [None if rating is None else _interval(rating) for rating in found.learner],
-        "rated": {name: _interval(rating) for name, rating in found.rated.items()},
-        "agent": {name: _interval(rating) for name, rating in found.agent.items()},
-    }
-
-
-def _times(group: Group) -> JSON:
-    found = read_times(group, MOST_POINTS // 2)
-    if found is None:
-        return None
-    return {
-        "speed": _curve(found.speed),
-        "shares": {name: _rounded(share) for name, share in found.shares.items()},
-        "memory": {title: _curve(curve) for title, curve in found.memory.items()},
-    }
-
-
-def _latents(group: Group) -> JSON:
-    found = read_latents(group)
-    if found is None:
-        return None
-    return {
-        "run": found.run,
-        "styles": list(found.styles),
-        "planes": {
-            name: [[_rounded(x), _rounded(y), style] for x, y, style in points] for name, points in found.planes.items()
-        },
-        "times_s": [_rounded(time_s) for time_s in found.times_s],
-        "accuracy": [[_rounded(value) for value in interval] for interval in found.accuracy],
-        "chance": _rounded(found.chance),
-    }
-
-
-def _interval(interval: Interval) -> JSON:
-    return [round(value) for value in interval]
-
-
 def _words(mapping: object) -> JSON:
     return {str(name): str(value) for name, value in mapping.items()} if isinstance(mapping, dict) else {}
-
-
-def _steps(values: Numbers) -> list[JSON]:
-    return [int(value) for value in values]
-
-
-def _numbers(values: Numbers) -> list[JSON]:
-    return [_rounded(float(value)) for value in values]
-
-
-def _rounded(value: float | None) -> float | int | None:
-    """Return a number with five digits, enough for a chart; None for NaN or Inf."""
-    if value is None or not math.isfinite(value):
-        return None
-    short = float(f"{value:.5g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
 # What the document is made of; the live page makes these parts one by one, each as often as it is worth.
@@ -405,12 +347,12 @@ PARTS: Mapping[str, Part] = MappingProxyType(
         "runs": _runs,
         "notices": describe_notices,
         "settings": _settings,
-        "panels": describe_panels,
-        "evaluations": _all_evaluations,
+        "panels": make_panels,
+        "evaluations": _of_each(_evaluations),
         "rewards": _of_each(_rewards),
-        "payoffs": _all_payoffs,
-        "times": _of_each(_times),
-        "latents": _of_each(_latents),
+        "payoffs": _of_each(lambda group: read_payoffs(group) or None),
+        "times": _of_each(lambda group: read_times(group, MOST_POINTS // 2)),
+        "latents": _of_each(read_latents),
     }
 )
 

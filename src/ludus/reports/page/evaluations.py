@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ludus.core.intervals import Interval, wilson_interval
-from ludus.core.tables import Numbers, Table
-from ludus.core.text import row_label
+from ludus.core.tables import Numbers, Table, row_labels
 from ludus.league.payoffs import SELF_KIND, Record
 from ludus.league.ratings import FIRST_MODE, bradley_terry, rate_by_results
 from ludus.reports.page.runs import Group, Run
@@ -31,8 +30,7 @@ _MOST_POINTS = 900
 Point = tuple[float, float, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One number against one opponent or in one scenario, over evaluations."""
 
     env_steps: Numbers  # `(evaluations,)`
@@ -60,7 +58,7 @@ def read_evaluations(group: Group) -> Evaluations | None:
     if not tables:
         return None
     kind = "trial" if any("trial" in table for table in tables) else "opponent"
-    labelled = [(table, np.array(_labels(table))) for table in tables]
+    labelled = [(table, row_labels(table)) for table in tables]
     named = {
         label: name for table, found in labelled for label, name in zip(found.tolist(), table.texts(kind), strict=True)
     }
@@ -71,12 +69,6 @@ def read_evaluations(group: Group) -> Evaluations | None:
     score = _line([_first_of_each(table) for table in tables], "score")
     kind = kind if any(labels) else ""
     return Evaluations(kind, labels, {label: str(named[label]) for label in labels}, numbers, lines, score)
-
-
-def _labels(table: Table) -> list[str]:
-    """Return the label of each row."""
-    columns = {name: table.texts(name).tolist() for name in ("trial", "opponent", "side", "mode")}
-    return [row_label(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _numbers(tables: Sequence[Table], run: Run) -> tuple[str, ...]:
@@ -251,7 +243,7 @@ def read_latents(group: Group) -> Latents | None:
         if document:
             try:
                 return _latents(run.name, document)
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # an older or a foreign file
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # a foreign file
                 continue
     return None
 

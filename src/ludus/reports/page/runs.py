@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from ludus.core.files import suggest_run
 from ludus.core.intervals import Interval, mean_interval
 from ludus.reports import run_data as files
 
-_TABLES = tuple(name for name in files.TABLES if name != "episodes")
+TABLES = tuple(name for name in files.TABLES if name != "episodes")
 _SEED_AT_END = re.compile(r"[-_. ]*(seed|s)?[-_. ]*\d*$")
 GENERAL = "general"
 # May differ between seeds of one configuration: none of it affects learning.
 _NOT_LEARNING = ("seed", "monitoring", "checkpoints", "guard")
-_OFF = ("null", "false", "[]", "{}")  # a setting that an older version does not know counts as off
+_OFF = ("null", "false", "[]", "{}")  # a setting that a run does not have counts as off
 _LONGEST = 400  # characters of a value that are shown
 
 
@@ -30,8 +30,15 @@ class Run(files.RunData):
     """One run, as far as its files exist; without its episodes, whose rows are too many for a page."""
 
     name: str = ""  # display name, unique in a report
-    missing: tuple[str, ...] = ()  # files that are missing, empty or unreadable
     status: str = ""  # `running`, `killed` and so on, where that is known; see `state`
+    color: int | None = None  # its number on a live page
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files that are missing, empty or unreadable."""
+        contents = {files.TABLES[name]: getattr(self, name) for name in TABLES}
+        contents |= {files.CONFIG: self.config, files.RUN: self.run}
+        return tuple(file for file, content in contents.items() if not len(content))
 
     @property
     def env_steps(self) -> int:
@@ -65,9 +72,8 @@ class Run(files.RunData):
 
     @property
     def wall_s(self) -> float | None:
-        """Time of its sessions with evaluations; None if an older version wrote one of them."""
-        is_known = all("wall_s" in each for each in self.sessions if "training_s" in each)
-        return self._taken("wall_s") if is_known else None
+        """Time of its sessions with evaluations, without interrupted ones."""
+        return self._taken("wall_s")
 
     def _taken(self, name: str) -> float | None:
         taken = [each.get(name) for each in self.sessions]
@@ -81,7 +87,7 @@ class Run(files.RunData):
             reached, training_s = session.get("env_steps"), session.get("training_s")
             if isinstance(reached, int) and isinstance(training_s, int | float):
                 start = session.get("start_env_steps")
-                start = start if isinstance(start, int) else before  # older versions did not write it
+                start = start if isinstance(start, int) else before
                 steps, taken_s, before = steps + reached - start, taken_s + training_s, reached
         return steps / taken_s if steps > 0 and taken_s > 0.0 else None
 
@@ -177,13 +183,10 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
 def _read(folder: Path, name: str) -> Run:
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}{suggest_run(folder)}")
-    known = {"config": files.CONFIG, "run": files.RUN} | {table: files.TABLES[table] for table in _TABLES}
-    if not any((folder / file).is_file() for file in known.values()):
-        listed = ", ".join(known.values())
-        raise ConfigError(f"{folder} is not a run folder: it has none of {listed}{suggest_run(folder)}")
-    parts = files.read_parts(folder, _TABLES)
-    missing = tuple(known[part] for part in (*_TABLES, "config", "run") if not len(parts[part]))
-    return Run(folder, **parts, name=name, missing=missing)
+    known = (files.CONFIG, files.RUN, *(files.TABLES[table] for table in TABLES))
+    if not any((folder / file).is_file() for file in known):
+        raise ConfigError(f"{folder} is not a run folder: it has none of {', '.join(known)}{suggest_run(folder)}")
+    return Run(folder, **files.read_parts(folder, TABLES), name=name)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -207,8 +210,7 @@ def _common_start(names: Sequence[str]) -> str:
     return "".join(column[0] for column in letters)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting, by its path such as `ppo.learning_rate.start`."""
 
     path: str

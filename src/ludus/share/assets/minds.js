@@ -1,6 +1,8 @@
 // What an agent thinks, while it plays: which strategy it believes its opponent to follow, over the last seconds, if it has a
 // strategy encoder; and how likely it is to press each key.
 
+const LIVE = {}; // live matches, by world; the script of a world, which comes next, puts itself there
+
 const MIND_STEPS = 240; // of the past that is shown
 const MOST_CLASSES = 8; // the most likely ones; others are drawn as one
 

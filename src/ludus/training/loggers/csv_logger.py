@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 20
 class AppendLog:
     """An append-only file of lines; it comes into being with the first one.
 
-    Lines that a full disk refuses wait in memory for the next one; `sync` fails while there are any, so no
+    Lines that a full disk refuses wait in memory for the next one; `flush` fails while there are any, so no
     checkpoint is ahead of the file.
     """
 
@@ -70,25 +70,19 @@ class AppendLog:
                     self._path, error.strerror,
                 )  # fmt: skip
 
-    def sync(self) -> int:
-        """Flush all lines to disk and return the offset, for the checkpoint that is saved next.
+    def flush(self) -> int:
+        """Hand all lines to the operating system and return the offset, for the checkpoint that is saved next.
 
         Raises:
             StoreFullError: The disk is full.
             StoreError: Writing failed for another reason.
         """
-        offset = self.flush()
-        self.fsync()
-        return offset
-
-    def flush(self) -> int:
-        """Hand all lines to the operating system and return the offset; raise like `sync`."""
         with wrap_disk_errors(self._path):
             self._flush()
         return self.offset
 
     def fsync(self) -> None:
-        """Make durable what was flushed, also while another thread appends lines; raise like `sync`."""
+        """Make durable what was flushed, also while another thread appends lines; raise like `flush`."""
         with wrap_disk_errors(self._path):
             if self._descriptor >= 0:
                 os.fsync(self._descriptor)
@@ -233,12 +227,7 @@ class CsvLogger:
             self._rows(name, tuple(rows[0]), (tuple(row.values()) for row in rows))
 
     def flush(self) -> dict[str, int]:
-        """Hand everything to the operating system and return the offsets, for the checkpoint that is saved next.
-
-        Raises:
-            StoreFullError: The disk is full.
-            StoreError: Writing failed for another reason.
-        """
+        """Hand everything to the operating system and return the offsets; raise like `AppendLog.flush`."""
         return {name: log.flush() for name, log in self._logs.items()}
 
     def fsync(self) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.core.files import write_atomic
-from ludus.core.tables import Numbers, Table, read_lines, read_table
-from ludus.core.text import row_label
+from ludus.core.tables import Numbers, Table, phase_starts, read_table, row_labels
 from ludus.training.callbacks import BaseCallback, Counters
 from ludus.training.loggers.progress import group_opponents
 
@@ -40,7 +39,7 @@ class CurveData:
 def read_run(folder: Path) -> CurveData:
     """Read the files of a run folder."""
     return CurveData(
-        metrics=read_lines(folder / "metrics.jsonl"),
+        metrics=read_table(folder / "metrics.jsonl"),
         episodes=read_table(folder / "monitor.csv"),
         terms=read_table(folder / "reward_breakdown.csv"),
         evaluations=read_table(folder / "evaluation_results.csv"),
@@ -121,15 +120,6 @@ def legend(axes: "Axes", others: Sequence["Axes"] = ()) -> None:
         )  # fmt: skip
 
 
-def phase_starts(table: Table) -> list[tuple[float, str]]:
-    """Return where each phase of the curriculum began."""
-    phases, steps = table.texts("stage"), table.numbers("env_steps")
-    if not len(phases) or not any(phases.tolist()):
-        return []
-    first = np.flatnonzero(np.concatenate([[True], phases[1:] != phases[:-1]]))
-    return [(float(steps[index]), str(phases[index])) for index in first if phases[index]]
-
-
 _MOST_BANDS = 6  # of more curves, intervals would cover each other
 _WINDOW_MATCHES = 200
 _OTHERS = "others"
@@ -176,7 +166,7 @@ def draw_evaluations(axes: "Axes", data: CurveData) -> bool:
     outcome = judged_by(table)
     steps, rates = table.numbers("env_steps"), table.numbers(outcome)
     low, high = table.numbers(f"{outcome}_low"), table.numbers(f"{outcome}_high")
-    opponents = _labels(table)
+    opponents = row_labels(table)
     order = [*_group_names(groups), *dict.fromkeys(opponents.tolist())]
     looks = {name: look(index) for index, name in enumerate(dict.fromkeys(order))}  # as in the panel of the training
     known = {name: rows for name in looks if (rows := (opponents == name) & np.isfinite(rates)).any()}
@@ -245,13 +235,6 @@ def opponent_groups(data: CurveData) -> dict[str, str]:
         others = f"{_OTHERS} ({len(own) - len(kept)})"
         groups = {name: group if group in kept else others for name, group in groups.items()}
     return groups
-
-
-def _labels(table: Table) -> NDArray[np.str_]:
-    """Return what each row of an evaluation is of, `(rows,)`."""
-    columns = {name: table.texts(name).tolist() for name in ("trial", "opponent", "side", "mode")}
-    labels = [row_label(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-    return np.array(labels, dtype=np.str_)
 
 
 def judged_by(table: Table) -> str:

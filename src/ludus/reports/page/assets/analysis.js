@@ -159,16 +159,6 @@ const PARTS = [
   ["wins", "Wins", "Whether that wins matches", winSection],
 ];
 
-function startAnalysis() {
-  const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
-  options.smoothing = 0; // curves are means already
-  page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.agent || "agent"),
-    make("p", { class: "sub" }, `Strategy analysis in ${data.world}: ${data.styles.length} styles, ${data.matches} matches against each, ${data.made}`)));
-  const links = make("div", { class: "links" });
-  page.append(make("nav", {}, links));
-  appendSections(page, links, PARTS, data);
-  page.append(make("footer", {}, `Made by ludus analyze in ${duration(data.seconds)} on ${data.device || "this machine"}, seed ${data.seed === null ? "-" : data.seed}. All numbers are in analysis.json.`));
-  redrawAll();
-  document.documentElement.dataset.ready = "yes";
-}
-startAnalysis();
+startPage((data) => ({ title: data.agent || "agent", sections: PARTS, smoothing: 0, // curves are means already
+  subtitle: `Strategy analysis in ${data.world}: ${data.styles.length} styles, ${data.matches} matches against each, ${data.made}`,
+  footer: `Made by ludus analyze in ${duration(data.seconds)} on ${data.device || "this machine"}, seed ${data.seed === null ? "-" : data.seed}. All numbers are in analysis.json.` }));

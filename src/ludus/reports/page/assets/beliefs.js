@@ -24,9 +24,7 @@ function beliefMap(given) {
     const left = Math.min(116, Math.round(0.3 * width)), inner = width - left - 8;
     const toX = (time) => left + (inner * (time - first)) / (last - first);
     scale = { toX, left, inner };
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    picture.setAttribute("width", width);
-    picture.setAttribute("height", height);
+    resize(picture, width, height);
     picture.replaceChildren();
     const letters = Math.floor(left / 6.6);
     classes.forEach((name, place) => {

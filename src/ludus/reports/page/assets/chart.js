@@ -47,6 +47,21 @@ function nearest(x, wanted) {
   return Math.abs(x[low] - wanted) <= Math.abs(x[high] - wanted) ? low : high;
 }
 
+function resize(picture, width, height) {
+  picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  picture.setAttribute("width", width);
+  picture.setAttribute("height", height);
+}
+// Empties a picture and draws its axes: a rule for each of `values`, which are written at the left, and `places` below.
+function drawAxes(picture, { width, height, toX, toY, values, format = (value) => shortNumber(value), places, placeFormat = (place) => shortNumber(place, 3) }) {
+  resize(picture, width, height);
+  picture.replaceChildren(
+    ...values.flatMap((value) => [
+      draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(value), y2: toY(value) }),
+      draw("text", { class: "tick", x: MARGIN.left - 7, y: toY(value) + 4, "text-anchor": "end" }, format(value))]),
+    ...places.map((place) => draw("text", { class: "tick", x: toX(place), y: height - 8, "text-anchor": "middle" }, placeFormat(place))));
+}
+
 // options: title, note, series [{label, cls, x, y, low, high}], phases [[x, name]], format, range [low, high], xUnit, big.
 function lineChart(given) {
   const again = drawnBefore(given);
@@ -99,18 +114,7 @@ function lineChart(given) {
     const share = state.log ? (y) => Math.log(Math.max(y, low) / low) / Math.log(high / low) : (y) => (y - low) / (high - low);
     const toY = (y) => MARGIN.top + inner.h * (1 - share(y));
     state.scale = { toX, toY, first, last, inner, lines };
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    picture.setAttribute("width", width);
-    picture.setAttribute("height", height);
-    picture.replaceChildren();
-    for (const value of state.log ? logTicks(low, high) : ticks(low, high, 4)) {
-      const y = toY(value);
-      picture.append(draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y }),
-        draw("text", { class: "tick", x: MARGIN.left - 7, y: y + 4, "text-anchor": "end" }, format(value)));
-    }
-    for (const value of marks) {
-      picture.append(draw("text", { class: "tick", x: toX(value), y: height - 8, "text-anchor": "middle" }, shortNumber(value, 3)));
-    }
+    drawAxes(picture, { width, height, toX, toY, format, values: state.log ? logTicks(low, high) : ticks(low, high, 4), places: marks });
     for (const [start, name] of given.phases || []) {
       if (start <= first || start > last) continue;
       picture.append(draw("line", { class: "phase", x1: toX(start), x2: toX(start), y1: MARGIN.top, y2: MARGIN.top + inner.h },
@@ -129,6 +133,9 @@ function lineChart(given) {
     }
     for (const line of lines) {
       picture.append(draw("path", { class: `line ${line.cls}`, d: pathOf(line.x, line.y, toX, toY) }));
+      if (line.x.length === 1 && options.bands && line.low && isNumber(line.low[0])) { // too little for a band
+        picture.append(draw("line", { class: `line ${line.cls}`, x1: toX(line.x[0]), x2: toX(line.x[0]), y1: toY(line.low[0]), y2: toY(line.high[0]) }));
+      }
       if (line.x.length <= 24) {
         line.x.forEach((x, i) => isNumber(line.y[i]) &&
           picture.append(draw("circle", { class: `dot ${line.cls}`, cx: toX(x), cy: toY(line.y[i]), r: 2.6 })));

@@ -28,6 +28,12 @@ function fill(element, attributes, children) {
 const make = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
+function tableOf(header, ...rows) {
+  return make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
+    make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows)));
+}
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 function trimmed(value, digits) {
@@ -46,7 +52,7 @@ const wholeNumber = (value) => (isNumber(value) ? Math.round(value).toLocaleStri
 const percent = (value) => (isNumber(value) ? `${Math.round(100 * value)} %` : "-");
 function duration(seconds) {
   if (!isNumber(seconds)) return "-";
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;  // as the console of a run shows it, see sinks/text.py
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`; // as the console of a run shows it, see loggers/progress.py
   const whole = Math.round(seconds), two = (value) => String(Math.floor(value)).padStart(2, "0");
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;

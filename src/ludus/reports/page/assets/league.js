@@ -1,7 +1,6 @@
 // The page of a league: its learners, the rating of every member over env steps, and who beats whom.
 
 function leagueTiles(data) {
-  const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
   const count = (state) => data.learners.filter((learner) => learner.state === state).length;
   const best = data.members.reduce((found, member) => (!found || member.rating > found.rating ? member : found), null);
   return make("div", { class: "tiles" },
@@ -18,8 +17,7 @@ function learnersSection(data) {
     make("td", { class: "number" }, learner.generation), make("td", { class: "number" }, wholeNumber(learner.earlier_env_steps + learner.env_steps)),
     make("td", { class: "number" }, learner.replaced), make("td", {}, learner.reason)));
   const header = ["learner", "role", "state", "generation", "env steps", "processes replaced", "note"];
-  return [leagueTiles(data), make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
-    make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows)))];
+  return [leagueTiles(data), tableOf(header, rows)];
 }
 
 function ratingsSection(data) {
@@ -53,16 +51,6 @@ const LEAGUE_SECTIONS = [
   ["payoffs", "Payoffs", "Who beats whom", payoffsSection],
 ];
 
-function startLeague() {
-  const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
-  options.smoothing = 0; // every point is a member of its own
-  page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.name),
-    make("p", { class: "sub" }, `League of ${data.world}: ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`)));
-  const links = make("div", { class: "links" });
-  page.append(make("nav", {}, links));
-  appendSections(page, links, LEAGUE_SECTIONS, data);
-  page.append(make("footer", {}, "Made by ludus league. All matches are in payoffs.jsonl; every learner is made of run folders, for which ludus report draws a page."));
-  redrawAll();
-  document.documentElement.dataset.ready = "yes";
-}
-startLeague();
+startPage((data) => ({ title: data.name, sections: LEAGUE_SECTIONS, smoothing: 0, // every point is a member of its own
+  subtitle: `League of ${data.world}: ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`,
+  footer: "Made by ludus league. All matches are in payoffs.jsonl; every learner is made of run folders, for which ludus report draws a page." }));

@@ -36,17 +36,7 @@ function stackChart(given) {
     const toX = (x) => MARGIN.left + (inner.w * (x - first)) / (last - first);
     const toY = (y) => MARGIN.top + inner.h * (1 - (y - low) / (high - low));
     scale = { toX, first, last, inner, layers, total };
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    picture.setAttribute("width", width);
-    picture.setAttribute("height", height);
-    picture.replaceChildren();
-    for (const value of ticks(low, high, 5)) {
-      picture.append(draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(value), y2: toY(value) }),
-        draw("text", { class: "tick", x: MARGIN.left - 7, y: toY(value) + 4, "text-anchor": "end" }, shortNumber(value)));
-    }
-    for (const value of marks) {
-      picture.append(draw("text", { class: "tick", x: toX(value), y: height - 8, "text-anchor": "middle" }, shortNumber(value, 3)));
-    }
+    drawAxes(picture, { width, height, toX, toY, values: ticks(low, high, 5), places: marks });
     for (const layer of layers) {
       for (const { from, to } of layer.sides) {
         picture.append(draw("path", { class: `area ${hue(layer.name)}`, d: bandOf(x, drawn(from), drawn(to), toX, toY) }));

@@ -18,6 +18,22 @@ function appendSections(page, links, sections, data) {
     page.append(section);
   }
 }
+
+// Puts a page together from the document in its file, and says when it is done. What is said of it: title, subtitle,
+// sections, footer, and perhaps the smoothing of its curves and tools beside the links.
+function startPage(describe) {
+  const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
+  const said = describe(data), links = make("div", { class: "links" });
+  options.smoothing = said.smoothing ?? options.smoothing;
+  page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, said.title), make("p", { class: "sub" }, said.subtitle)),
+    make("nav", {}, links, said.tools));
+  appendSections(page, links, said.sections, data);
+  page.append(make("footer", {}, said.footer));
+  redrawAll();
+  const wanted = location.hash && document.getElementById(location.hash.slice(1).replace(/^replay-\d+$/, "replays"));
+  if (wanted) wanted.scrollIntoView();
+  document.documentElement.dataset.ready = "yes";
+}
 const grid = (...children) => make("div", { class: "grid" }, children);
 // Whether a setting is switched off in all runs; false where the configuration does not say.
 function isOff(data, path) {
@@ -42,7 +58,6 @@ function spread(values, format) {
 
 // The numbers of one group of runs, large.
 function tiles(data) {
-  const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
   const runs = data.runs, tiles = [];
   if (data.groups.length === 1) {
     const [steps, stepsNote] = spread(runs.map((run) => run.env_steps), (value) => shortNumber(value));
@@ -65,13 +80,14 @@ function tiles(data) {
     const payoffs = (data.payoffs[0] || []).at(-1), evaluated = payoffs && Object.values(payoffs.agent)[0];
     const rating = evaluated || (payoffs && payoffs.learner.filter(Boolean).at(-1));
     const where = `${evaluated ? " of the best agent" : " at the end"}${payoffs && payoffs.mode ? ` in ${payoffs.mode}` : ""}`;
-    if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${rating[1]} to ${rating[2]}; 0 is the mean`));
+    if (rating) tiles.push(tile(`Rating${where}`, wholeNumber(rating[0]), `${wholeNumber(rating[1])} to ${wholeNumber(rating[2])}; 0 is the mean`));
   }
   return tiles;
 }
 
 function overview(data) {
-  const runs = data.runs, found = tiles(data);
+  const runs = data.runs, found = tiles(data), large = found.length ? make("div", { class: "tiles" }, found) : null;
+  if (live.isOn) return large; // the list of runs has the rest
   const header = ["run", "group", "world", "seed", "state", "env steps", "wall time", "training", "steps/s", "best score", "last score", "commit"];
   const rows = runs.map((run) => make("tr", {},
     make("td", {}, make("i", { class: `swatch ${color(data.groups.findIndex((group) => group.label === run.group))}` }), run.name),
@@ -85,15 +101,24 @@ function overview(data) {
     make("td", { colspan: header.length - 3 }, make("i", { class: `swatch ${color(data.groups.indexOf(group))}` }),
       `${group.label}: mean of ${group.runs.length} seeds with Student's 95 % interval`),
     make("td", { class: "number" }, interval(group.scores.best)), make("td", { class: "number" }, interval(group.scores.last)), make("td", {})));
-  return [
-    found.length ? make("div", { class: "tiles" }, found) : null,
-    make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
-      make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows, means))),
-  ];
+  return [large, tableOf(header, rows, means)];
 }
 
+// The curves that tell most, beside the newest match.
+function now(data) {
+  if (!live.isOn) return null;
+  const scores = scoreSeries(data);
+  const chosen = ["episode_return", scores.length ? "" : "rating_elo"].map((name) => data.panels.find((panel) => panel.name === name)).filter(Boolean);
+  if (!chosen.length && !scores.length) return missing("Nothing was written yet.");
+  return [chosen.map((panel) => panelChart(data, panel)),
+    scores.length ? lineChart({ name: "score", title: "Score", note: "Of the evaluations, by which the best agent is kept", series: scores }) : null];
+}
+const scoreSeries = (data) => known(data.evaluations).map(({ row: { score: [x, y, low, high] }, group }) => (
+  { label: data.groups[group].label, cls: groupColor(data, group), x, y, ...(low.some(isNumber) ? { low, high } : {}) }));
+
 function notices(data) {
-  if (!data.notices.length) return make("p", { class: "card calm" }, "No alarms: nothing was rolled back or skipped, every session ended, and the doctor found nothing.");
+  if (!data.notices) return missing("The doctor is examining the runs."); // the slowest part of a live document
+  if (!data.notices.length) return make("p", { class: "card calm" }, "No alarms: nothing was rolled back or skipped, and the doctor found nothing.");
   return make("ul", { class: "card notices" }, data.notices.map((notice) => make("li", { class: notice.level },
     make("b", {}, notice.level), make("span", {}, notice.run), make("p", {}, notice.text,
       notice.details.length ? make("details", {}, make("summary", {}, "evidence and remedy"), make("ul", {}, notice.details.map((line) => make("li", {}, line)))) : null),
@@ -103,10 +128,11 @@ function notices(data) {
 function panels(data, section, without) {
   const found = data.panels.filter((panel) => panel.section === section);
   if (!found.length) return missing(without);
-  return grid(found.map((panel) => lineChart({
-    name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, phases: data.groups.flatMap((group) => group.phases),
-    series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: groupColor(data, group), ...row })),
-  })));
+  return grid(found.map((panel) => panelChart(data, panel)));
+}
+function panelChart(data, panel) {
+  return lineChart({ name: panel.name, title: panel.title, note: panel.note, unit: panel.unit, phases: data.groups.flatMap((group) => group.phases),
+    series: known(panel.curves).map(({ row, group }) => ({ label: data.groups[group].label, cls: groupColor(data, group), ...row })) });
 }
 
 const evaluationChoice = { number: null, group: null };
@@ -157,10 +183,7 @@ function evaluations(data) {
           return { label: label || "the agent", cls: color(index), x, y, ...(labels.length < 5 ? { low, high } : {}) };
         }) }),
       lineChart({ title: "Score", name: "score", note: `By which the best agent is kept${severalSeeds ? "; mean and range over seeds" : ""}`,
-        series: found.map(({ row: each, group }) => {
-          const [x, y, low, high] = each.score;
-          return { label: data.groups[group].label, cls: groupColor(data, group), x, y, ...(low.some(isNumber) ? { low, high } : {}) };
-        }) }));
+        series: scoreSeries(data) }));
   }
   show();
   return [make("div", { class: "choices" },
@@ -204,7 +227,7 @@ function ratings(data) {
       note: `Bradley-Terry over ${evaluated ? "the best agent's evaluation" : "all training matches"} with 95 % intervals; 400 points are odds of ten to one`,
       limits: [Math.min(0, ...all), Math.max(0, ...all)],
       rows: players.map(([label, [value, low, high]]) => ({ label, bars: [{ cls: label === learner ? cls : "plain", value, low, high,
-        text: wholeNumber(value), title: `${low} to ${high}` }] })) });
+        text: wholeNumber(value), title: `${wholeNumber(low)} to ${wholeNumber(high)}` }] })) });
   });
   const maps = found.map(({ row, label: name }) => heatMap({
     title: `Payoffs${found.length > 1 ? `: ${name}` : ""}`,
@@ -236,7 +259,7 @@ function strategy(data) {
 
 function times(data) {
   const found = known(data.times);
-  if (!found.length) return missing("No speed is known: the run wrote neither resources.csv nor a tensorboard/ folder (monitoring.resources, monitoring.tensorboard).");
+  if (!found.length) return missing("No speed is known: there is no resources.csv (monitoring.resources), or it has no rows yet.");
   const speeds = found.filter(({ row }) => row.speed);
   const shares = found.filter(({ row }) => Object.keys(row.shares).length);
   return grid(
@@ -249,9 +272,20 @@ function times(data) {
 }
 
 function replays(data) {
+  if (!data.replays) return null; // a live page has the newest match
   const notes = data.replay_notes.map(missing);
   if (data.replays.length) return [grid(replayPlayer(data.replays)), notes];
   return notes.length ? notes : missing("No match was replayed; `ludus report RUN --replays 1` plays some against the hardest opponents.");
+}
+
+function logs(data) {
+  if (!data.log) return null;
+  const found = Object.entries(data.log).filter(([, lines]) => lines.length);
+  if (!found.length) return missing("There is no run.log, or it has no lines yet.");
+  const levelOf = (line) => (/\[(ERROR|ALARM)\]/.test(line) ? "bad" : line.includes("[WARN]") ? "warn" : null);
+  return make("div", { class: "parts" }, found.map(([name, lines]) => make("details", { class: "card log", open: true },
+    make("summary", {}, name, make("small", {}, ` last ${lines.length} lines`)),
+    make("pre", { tabindex: 0, "aria-label": `log of ${name}` }, lines.map((line) => make("span", { class: levelOf(line) }, `${line}\n`))))));
 }
 
 function settings(data) {

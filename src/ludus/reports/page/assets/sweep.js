@@ -9,15 +9,9 @@ const between = (value) => (!value ? "-" : `${shortNumber(value[0])}${isNumber(v
 const written = (value) => (isNumber(value) ? shortNumber(value) : typeof value === "string" ? value : JSON.stringify(value));
 const nameOf = (trial) => `trial ${trial.number}`;
 
-function tableOf(header, rows) {
-  return make("div", { class: "card scroll" }, make("table", { class: "rows unbroken" },
-    make("thead", {}, make("tr", {}, header.map((name) => make("th", {}, name)))), make("tbody", {}, rows)));
-}
-
 function bestSection(data) {
   const best = trialOf(data, data.best);
   if (!best) return missing("No trial has ended with a value yet.");
-  const tile = (name, value, note) => make("div", { class: "card tile" }, make("span", {}, name), make("b", {}, value), make("small", {}, note || ""));
   const seeds = data.sweep.seeds;
   const count = (state) => data.trials.filter((trial) => trial.state === state).length;
   const rows = data.keys.map((key) => make("tr", {}, make("td", {}, key.name), make("td", { class: "number" }, written(best.values[key.name])),
@@ -101,15 +95,9 @@ function dotChart(given) {
     const share = (value, low, high) => (high > low ? (value - low) / (high - low) : 0.5);
     const toX = (x) => MARGIN.left + 8 + inner.w * share(scaled(x), scaled(lowX), scaled(highX));
     const toY = (y) => MARGIN.top + 8 + (inner.h - 16) * (1 - share(y, lowY, highY));
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    picture.setAttribute("width", width);
-    picture.setAttribute("height", height);
-    const across = given.xTicks || (given.isLog ? logTicks(lowX, highX) : ticks(lowX, highX, Math.min(5, Math.floor(inner.w / 80))));
-    picture.replaceChildren(
-      ...ticks(lowY, highY, 4).flatMap((value) => [
-        draw("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(value), y2: toY(value) }),
-        draw("text", { class: "tick", x: MARGIN.left - 7, y: toY(value) + 4, "text-anchor": "end" }, shortNumber(value))]),
-      ...across.map((value) => draw("text", { class: "tick", x: toX(value), y: height - 8, "text-anchor": "middle" }, given.xText(value))),
+    const places = given.xTicks || (given.isLog ? logTicks(lowX, highX) : ticks(lowX, highX, Math.min(5, Math.floor(inner.w / 80))));
+    drawAxes(picture, { width, height, toX, toY, values: ticks(lowY, highY, 4), places, placeFormat: given.xText });
+    picture.append(
       ...(given.front && given.front.length > 1 ? [draw("path", { class: "line c1", d: pathOf(given.front.map((point) => point.x), given.front.map((point) => point.y), toX, toY) })] : []),
       ...given.points.map((point) => draw("circle", {
         class: `point ${point.trial.number === given.data.best ? "c1" : "c0"}`, cx: toX(point.x).toFixed(1), cy: toY(point.y).toFixed(1),
@@ -130,17 +118,10 @@ const SWEEP_SECTIONS = [
   ["trials", "Trials", "All trials, the best first", trialsSection],
 ];
 
-function startSweep() {
-  const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
-  options.smoothing = 0; // curves are means already
+startPage((data) => {
   const { scheduler, search, seeds } = data.sweep, isPopulation = scheduler === "pbt";
-  page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.name),
-    make("p", { class: "sub" }, `Sweep of ${data.world}: ${data.trials.length} of ${data.sweep.trials} trials, ${seeds} seed${seeds > 1 ? "s" : ""} each, ${isPopulation ? scheduler : `${search} search, scheduler ${scheduler}`}; ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`)));
-  const links = make("div", { class: "links" });
-  page.append(make("nav", {}, links));
-  appendSections(page, links, SWEEP_SECTIONS, data);
-  page.append(make("footer", {}, "Made by ludus sweep. All numbers are in results.json; every trial is made of run folders, for which ludus report draws a page."));
-  redrawAll();
-  document.documentElement.dataset.ready = "yes";
-}
-startSweep();
+  const how = isPopulation ? scheduler : `${search} search, scheduler ${scheduler}`;
+  return { title: data.name, sections: SWEEP_SECTIONS, smoothing: 0, // curves are means already
+    subtitle: `Sweep of ${data.world}: ${data.trials.length} of ${data.sweep.trials} trials, ${seeds} seed${seeds > 1 ? "s" : ""} each, ${how}; ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`,
+    footer: "Made by ludus sweep. All numbers are in results.json; every trial is made of run folders, for which ludus report draws a page." };
+});

@@ -1,4 +1,4 @@
-// The live page: a list of runs, and the report's sections about those that are chosen, updated as the runs grow.
+// The live page: a list of runs, and the sections of the page about those that are chosen, updated as the runs grow.
 
 live.isOn = true;
 const MOST_ROWS = 25; // of the list, until all are asked for
@@ -21,65 +21,17 @@ const state = {
   skew_s: 0, // the server's clock less ours
 };
 
-const panelsOf = (parts) => (parts.panels || []).map((name) => parts[`panels/${name}`]).filter(Boolean);
-const documentNow = () => ({ settings: {}, notices: [], groups: [], runs: [], evaluations: [], rewards: [], payoffs: [], times: [], latents: [],
-  log: {}, ...state.parts, panels: panelsOf(state.parts) });
-const nothingYet = "Nothing was written yet.";
-
-// Address, name in the bar, title, who builds it, and the parts of the document that it shows.
-const SECTIONS = [
-  ["overview", "Overview", "Overview", summary, ["runs", "evaluations", "payoffs"]],
-  ["now", "Now", "Now", pulse, ["panels", "evaluations"]],
-  ["notices", "Alarms", "Alarms and notes", alarms, ["notices"]],
-  ["learning", "Learning", "Learning", (data) => panels(data, "learning", nothingYet), ["panels"]],
-  ["evaluation", "Evaluation", "Evaluation", evaluations, ["evaluations"]],
-  ["rewards", "Rewards", "Rewards", rewards, ["rewards"]],
-  ["ratings", "League", "League: ratings and payoffs", ratings, ["payoffs", "settings"]],
-  ["behaviour", "Behaviour", "Behaviour", (data) => panels(data, "behaviour", "No episode ended yet, or the world has no episode metrics."), ["panels"]],
-  ["optimiser", "Optimiser", "Optimiser", (data) => panels(data, "optimiser", nothingYet), ["panels"]],
-  ["strategy", "Strategy", "Strategy encoder", strategy, ["panels", "latents", "settings"]],
-  ["times", "Resources", "Speed, memory and time", times, ["times"]],
-  ["log", "Log", "Log", logs, ["log"]],
-  ["settings", "Config", "Configuration", settings, ["settings"]],
-];
-
-// The report's numbers, with what a run that has not ended yet does not know of itself.
-function summary(data) {
-  const byName = new Map([...state.runs.values()].map((run) => [run.name, run]));
-  const runs = data.runs.map((run) => {
+// The document as the report has it, of which not all parts are there yet.
+function documentNow() {
+  const { parts } = state, byName = new Map([...state.runs.values()].map((run) => [run.name, run]));
+  const panels = (parts.panels || []).map((name) => parts[`panels/${name}`]).filter(Boolean);
+  const runs = (parts.runs || []).map((run) => { // what a run that has not ended yet does not know of itself
     const known = byName.get(run.name) || {};
     const so_far_s = isNumber(known.started_s) && isNumber(known.written_s) ? known.written_s - known.started_s : null;
     return known.status === "running" ? { ...run, steps_per_s: known.steps_per_s, wall_s: (run.wall_s || 0) + so_far_s } : run;
   });
-  const found = tiles({ ...data, runs });
-  return found.length ? make("div", { class: "tiles" }, found) : null;
+  return { settings: {}, notices: null, groups: [], evaluations: [], rewards: [], payoffs: [], times: [], latents: [], log: {}, ...parts, panels, runs };
 }
-
-// The curves that tell most, beside the newest match.
-function pulse(data) {
-  const label = (group) => data.groups[group].label;
-  const scores = known(data.evaluations).map(({ row, group }) => ({ label: label(group), cls: groupColor(data, group), x: row.score[0], y: row.score[1] }));
-  const chosen = ["episode_return", scores.length ? "" : "rating_elo"].map((name) => data.panels.find((panel) => panel.name === name)).filter(Boolean);
-  if (!chosen.length && !scores.length) return missing(nothingYet);
-  return [chosen.map((panel) => lineChart({ name: panel.name, title: panel.title, note: panel.note, unit: panel.unit,
-    series: known(panel.curves).map(({ row, group }) => ({ label: label(group), cls: groupColor(data, group), ...row })) })),
-  scores.length ? lineChart({ name: "score", title: "Score", note: "Of the evaluations, by which the best agent is kept", series: scores }) : null];
-}
-
-function alarms(data) {
-  if (!state.parts.notices) return missing("The doctor is examining the runs."); // the slowest part of the document
-  if (data.notices.length) return notices(data);
-  return make("p", { class: "card calm" }, "No alarms: nothing was rolled back or skipped, and the doctor found nothing so far.");
-}
-
-function logs(data) {
-  const found = Object.entries(data.log).filter(([, lines]) => lines.length);
-  if (!found.length) return missing("There is no run.log, or it has no lines yet.");
-  return make("div", { class: "parts" }, found.map(([name, lines]) => make("details", { class: "card log", open: true },
-    make("summary", {}, name, make("small", {}, ` last ${lines.length} lines`)),
-    make("pre", { tabindex: 0, "aria-label": `log of ${name}` }, lines.map((line) => make("span", { class: levelOf(line) }, `${line}\n`))))));
-}
-const levelOf = (line) => (/\[(ERROR|ALARM)\]/.test(line) ? "bad" : line.includes("[WARN]") ? "warn" : null);
 
 // The page's skeleton.
 
@@ -95,14 +47,6 @@ const matchHolder = make("div", { class: "match" });
 const sections = new Map(); // id -> {element, body, isVisible, isOld}
 const links = make("div", { class: "links" });
 
-function controls() {
-  const smoothing = make("input", { type: "range", min: 0, max: 0.98, step: 0.02, value: options.smoothing, id: "smoothing",
-    oninput: () => { options.smoothing = Number(smoothing.value); redrawAll(); } });
-  const bands = make("input", { type: "checkbox", checked: true, id: "bands", onchange: () => { options.bands = bands.checked; redrawAll(); } });
-  return make("div", { class: "controls-bar" }, make("label", {}, "smooth ", smoothing), make("label", {}, bands, " bands"),
-    make("label", { title: "Runs that differ only in their seed become one line: the mean, with a band from the lowest to the highest" }, merged, " merge seeds"));
-}
-
 function build() {
   const page = document.getElementById("page");
   const names = ["", "run", "status", "progress", "left", "steps/s", "best", "last", "world", "device", "written"];
@@ -110,7 +54,8 @@ function build() {
     goneNotes,
     make("div", { class: "card list" }, make("div", { class: "list-bar" }, filter, more),
       make("table", { class: "rows runs" }, make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)))), listBody)),
-    make("nav", {}, links, controls()));
+    make("nav", {}, links, controls(
+      make("label", { title: "Runs that differ only in their seed become one line: the mean, with a band from the lowest to the highest" }, merged, " merge seeds"))));
   const watcher = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const section = sections.get(target.id);

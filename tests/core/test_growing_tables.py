@@ -5,8 +5,8 @@ import math
 import os
 from pathlib import Path
 
-from ludus.core.tables import read_lines, read_table
-from ludus.watch.tables import GrowingTable, TailedFile, read_end
+from ludus.core.files import read_end
+from ludus.core.tables import GrowingTable, TailedFile, read_table
 
 
 def test_only_new_lines_are_read_and_a_half_written_one_waits(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_growing_table_equals_the_one_that_is_read_at_once(tmp_path: Path) -> 
         assert len(growing[0].numbers("env_steps")) == i  # numbers are asked for between the rows
         assert growing[0].texts("opponent")[-1] == f"a, {'b' * i}"
     assert [table.refresh() for table in growing] == [False, False]
-    for table, whole in zip(growing, (read_table(rows), read_lines(lines)), strict=True):
+    for table, whole in zip(growing, map(read_table, (rows, lines)), strict=True):
         assert table.names == whole.names
         for name in (*whole.names, "unknown"):
             assert str(table.numbers(name)) == str(whole.numbers(name))  # NaN included
