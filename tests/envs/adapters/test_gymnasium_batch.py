@@ -18,9 +18,9 @@ from ludus.core.errors import (
     SnapshotError,
     UnsupportedError,
 )
-from ludus.envs.adapters import gymnasium_batch
-from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters import game_batch
 from ludus.envs.adapters.gymnasium_factory import naming_faults
+from ludus.envs.adapters.worker_batch import WorkerBatch
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -234,7 +234,7 @@ def test_a_game_that_cannot_be_restored_is_cut_off_and_said(workers: int, caplog
 
 
 def test_an_episode_that_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gymnasium_batch, "MOST_REPLAYED", 5)
+    monkeypatch.setattr(game_batch, "MOST_REPLAYED", 5)
     with played(echo(2), 4) as env:
         env.reset(torch.tensor([True, False]))
         for _ in range(2):
