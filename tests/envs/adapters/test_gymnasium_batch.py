@@ -182,9 +182,9 @@ def test_wrong_devices_masks_and_actions_are_refused() -> None:
         make_env("gym:CartPole-v1", 2, games_device="cuda")
     env = make_env("gym:CartPole-v1", 2)
     env.reset()
-    with pytest.raises(ConfigError, match=r"bool.*\(2,\)"):
+    with pytest.raises(ActionError, match=r"bool.*\(2,\)"):
         env.reset(torch.tensor([1, 0]))
-    with pytest.raises(ConfigError, match="seed"):
+    with pytest.raises(ActionError, match="seed"):
         env.reset(torch.tensor([True, False]), seed=1)
     with pytest.raises(ActionError, match="must have shape"):
         env.step(torch.zeros(2, dtype=torch.int64))

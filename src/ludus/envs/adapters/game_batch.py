@@ -7,21 +7,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from ludus.core.errors import EnvFaultError, SnapshotError, UnsupportedError
+from ludus.core.errors import EnvFaultError, SnapshotError, UnknownNameError, UnsupportedError
 from ludus.core.faults import let_pass
-from ludus.core.random import mix, stream_hash
+from ludus.core.random import mix, stream_hash, stream_hash_tensor, uniform
 from ludus.core.state import FINITE, MAX_COUNT, Range
 from ludus.core.text import blame, plain_text, user_place
 from ludus.envs.adapters.games import Block, ContractError, Games, Maker, Plan
 from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot
-from ludus.envs.random_bots import BotView, RandomBots
 from ludus.envs.settings import EnvSettings
-from ludus.envs.spaces import action_bounds
+from ludus.envs.spaces import action_bounds, draw_actions
 
+RANDOM = "random"  # name of the scripted player of games of several sides
+_STREAM_BOTS = 0x7B07  # keeps these numbers apart from other uses of the same counters
 _STREAM_EPISODE = 0x6E5  # keeps these seeds apart from other uses of the same counters
 MOST_REPLAYED = 10_000  # steps of an episode that a snapshot holds; small environments play 10,000 to 100,000 a second
 _HISTORY_BYTES = 64 << 20  # of the actions of all games
@@ -257,11 +259,15 @@ class GameBatch(BatchedEnv):
         """Make players of random actions, which games of several sides have."""
         if not self.spec.bots:
             return super().bots(names)
-        return RandomBots(self, names, self._bot_view)
+        return RandomBots(self, names)
 
-    def _bot_view(self) -> BotView:
-        episodes = torch.tensor(self._episodes)
-        return BotView(episodes, torch.from_numpy(self._frames), self._results[self._slot].observations)
+    def clock(self) -> tuple[Tensor, Tensor]:
+        """Return the episode of each game and its steps so far, `(games,)` int64 each."""
+        return torch.tensor(self._episodes), torch.from_numpy(self._frames)
+
+    def observations(self) -> Observations:
+        """Return what the seats see now."""
+        return self._results[self._slot].observations
 
     def _begin(self, games: Iterable[int]) -> None:
         """Note that games have begun the episode of their next seed."""
@@ -298,6 +304,47 @@ def _aligned(actions: NDArray[Any], steps: NDArray[np.int64]) -> list[NDArray[An
 
 def _tensors(arrays: Mapping[str, NDArray[Any]]) -> Observations:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+class RandomBots:
+    """Players of evenly drawn actions among those that are allowed; see `ludus.envs.base.Bots`.
+
+    What they do is a function of (seed, game, episode, frame, seat), whatever else is in the batch.
+    """
+
+    def __init__(self, env: GameBatch, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in env.spec.bots:
+                raise UnknownNameError(f"bot of {env.spec.id}", name, env.spec.bots)
+        self.names = tuple(names)
+        self._env = env
+        self._games = env.first_game + torch.arange(env.num_envs).unsqueeze(1)
+        self._seats = _STREAM_BOTS + torch.arange(env.spec.seats)
+
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Write random actions into the seats that are assigned."""
+        env = self._env
+        clock = (counts.unsqueeze(1) for counts in env.clock())
+        drawn = self._draw(stream_hash_tensor(env.seed, self._games, *clock, self._seats), env.observations())
+        played = (assignment >= 0).view(*assignment.shape, *(1,) * (actions.dim() - 2))
+        actions.copy_(torch.where(played, drawn.to(actions.dtype), actions))
+
+    def _draw(self, bits: Tensor, observations: Observations) -> Tensor:
+        """Return actions `(games, seats, ...)` from random bits `(games, seats)`."""
+        spec = self._env.spec
+        space, mask = spec.action_space, None if spec.action_mask is None else observations[spec.action_mask]
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+            factors = len(spec.choices.counts)
+            noise = torch.stack([uniform(mix(bits, factor + 1)) for factor in range(factors)], -1)
+            return draw_actions(spec.choices, mask, noise)
+        shape = tuple(space.shape or ())
+        places = range(torch.Size(shape).numel())
+        noise = torch.stack([uniform(mix(bits, place + 1)) for place in places], -1).view(*bits.shape, *shape)
+        if isinstance(space, spaces.MultiBinary):
+            return noise < 0.5
+        # An axis without bounds is drawn from -1 to 1, as far as it goes.
+        low, high = (bound.clamp(-1.0, 1.0) if not bound.isfinite().all() else bound for bound in action_bounds(space))
+        return low + (high - low) * noise
 
 
 class LocalBatch(GameBatch):

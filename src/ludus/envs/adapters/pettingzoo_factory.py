@@ -9,7 +9,7 @@ from gymnasium import spaces
 from pydantic import Field
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.adapters.game_batch import GameBatch, GymnasiumSettings
+from ludus.envs.adapters.game_batch import RANDOM, GameBatch, GymnasiumSettings
 from ludus.envs.adapters.games import Entry, Maker, Plan, Seat, Source
 from ludus.envs.adapters.gymnasium_factory import action_form, make_batch, memory_slots, observation_entries
 from ludus.envs.adapters.pettingzoo_games import (
@@ -22,7 +22,6 @@ from ludus.envs.adapters.pettingzoo_games import (
     corner,
 )
 from ludus.envs.base import EnvRequest, EnvSpec
-from ludus.envs.random_bots import RANDOM
 
 # Games of PettingZoo's own whose teams their agents' names do not tell: all agents are on one side, or the role on the
 # left is on the side of the role on the right. Their documentation says so.
