@@ -131,7 +131,7 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     try:
         return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
     except MissingDependencyError as error:
-        warn_of_cpu(name, error)
+        _warn_once(f"{name} is played on the CPU: {error}")  # and what its games on a GPU need
         return "cpu"
 
 
@@ -146,11 +146,6 @@ def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None)
     except DeviceError:
         return False
     return True
-
-
-def warn_of_cpu(name: str, reason: MissingDependencyError) -> None:
-    """Log, once, that a world whose device is `auto` is played on the CPU, and what its games on a GPU need."""
-    _warn_once(f"{name} is played on the CPU: {reason}")
 
 
 def imported_module(name: str) -> str:
