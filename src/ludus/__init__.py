@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ludus.core import __version__, lazy_names
-from ludus.envs.adapters.registration import register_gymnasium, register_if_gymnasium_is_loaded
+from ludus.envs.adapters import register_gymnasium, register_if_gymnasium_is_loaded
 
 if TYPE_CHECKING:
     from ludus.algorithms.algorithm import register_algorithm

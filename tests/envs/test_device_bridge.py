@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ludus.core.errors import ActionError, ConfigError, DeviceError
+from ludus.core.errors import ActionError, DeviceError
 from ludus.envs.base import BatchedEnv, StepResult, action_dtypes
 from ludus.envs.device_bridge import DeviceBridge
 from ludus.envs.registry import make_env
@@ -108,7 +108,7 @@ def test_wrong_calls_are_refused(device: str) -> None:
     _, bridge = bridged("gym:CartPole-v1", 2, device)
     with bridge:
         bridge.reset()
-        with pytest.raises(ConfigError, match=r"bool of shape \(2,\)"):
+        with pytest.raises(ActionError, match=r"bool mask of shape \(2,\)"):
             bridge.reset(torch.tensor([1, 0]))
         with pytest.raises(ActionError, match="must have shape"):
             bridge.step(torch.zeros((3, 1), dtype=torch.int64, device=bridge.device))

@@ -16,7 +16,7 @@ import torch
 from ludus.core.errors import ConfigError, EnvFaultError, UnsupportedError
 from ludus.envs import BatchedEnv, EnvRequest, env_name, make_env, register_env, registered_envs
 from ludus.envs import world as world_module
-from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters.worker_batch import WorkerBatch
 from ludus.envs.own_games import takes_request
 from ludus.envs.registry import check_name_from_file, imported_module, is_registered
 from ludus.envs.tiny.two_player import DuelEnv

@@ -6,7 +6,7 @@ import pytest
 
 from ludus.core.errors import UnknownNameError
 from ludus.envs import world
-from ludus.envs.adapters.gymnasium_batch import GymnasiumSettings
+from ludus.envs.adapters.game_batch import GymnasiumSettings
 from ludus.envs.base import BatchedEnv, EnvRequest
 from ludus.envs.registry import register_env, settings_model, world_id
 from ludus.envs.settings import EnvSettings

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ludus.core.errors import ConfigError
-from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters.worker_batch import WorkerBatch
 from ludus.envs.registry import make_env, settings_model
 from ludus.envs.settings import CORES, MOST_WORKERS, host_threads
 from ludus.envs.warp_tools import Launcher

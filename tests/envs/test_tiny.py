@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, SnapshotError, UnknownNameError
+from ludus.core.errors import ActionError, ConfigError, SnapshotError, UnknownNameError
 from ludus.envs.base import BatchedEnv, StepResult
 from ludus.envs.bots import ObservationView, field_tree
 from ludus.envs.registry import make_env
@@ -222,9 +222,9 @@ def test_wrong_settings_are_named(name: str, config: dict[str, Any], fragment: s
 
 def test_reset_refuses_a_seed_for_some_games_and_a_mask_of_another_shape() -> None:
     env = make_env("identity-v1", 3)
-    with pytest.raises(ConfigError, match="seed"):
+    with pytest.raises(ActionError, match="seed"):
         env.reset(torch.tensor([True, False, False]), seed=1)
-    with pytest.raises(ConfigError, match=r"bool.*\(3,\)"):
+    with pytest.raises(ActionError, match=r"bool.*\(3,\)"):
         env.reset(torch.tensor([True, False]))
 
 

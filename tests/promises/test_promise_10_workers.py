@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ludus.core.errors import WorkerError
-from ludus.envs.adapters.gymnasium_batch import WorkerBatch, WorkerFault
+from ludus.envs.adapters.worker_batch import WorkerBatch, WorkerFault
 from ludus.envs.registry import make_env
 from ludus.envs.worker_process import Failure, WorkerProcess
 

@@ -64,7 +64,8 @@ def test_a_run_behind_a_bridge_learns_the_same_bytes(
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which torch sees a GPU that duel can live on; nothing is made there."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(resolve, "can_live_on", lambda _, world, __=None: world == "duel")
+    for module in (registry, resolve):
+        monkeypatch.setattr(module, "can_live_on", lambda _, world, __=None: world == "duel")
 
 
 def devices(name: str, world_device: str, learner_device: str, **changes: Any) -> tuple[str, str]:

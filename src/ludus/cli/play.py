@@ -120,12 +120,12 @@ def save_replay(match: "LiveMatch", file: Path | None) -> None:
     Raises:
         ReplayDivergedError: The game does not go the same way again.
     """
-    from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch
+    from ludus.envs.adapters.game_batch import GameBatch
     from ludus.envs.replay import verify_replay
 
     recorded = None if file is None else match.replay()
     if file is not None and recorded is not None:
-        if isinstance(match.env, GymnasiumBatch):  # of another library: playing it again tells whether that works
+        if isinstance(match.env, GameBatch):  # of another library: playing it again tells whether that works
             verify_replay(recorded)
         recorded.save(file)
         print_ok(f"replay of {recorded.steps} steps written to {file}")

@@ -313,12 +313,17 @@ class BatchedEnv(ABC):
         self.close()
 
     def _check_reset(self, games: Tensor | None, seed: int | None) -> None:
-        """Raise ConfigError unless the games to reset, if any are named, are a mask without a seed."""
-        if games is not None and seed is not None:
-            raise ConfigError("a seed is for all games at once: call reset(seed=...) without games")
-        if games is not None and (games.shape != (self.num_envs,) or games.dtype != torch.bool):
-            raise ConfigError(
-                f"games must be bool of shape ({self.num_envs},), got {games.dtype} of shape {tuple(games.shape)}"
+        """Raise ActionError unless the games to reset, if any are named, are a mask without a seed."""
+        if games is None:
+            return
+        if seed is not None:
+            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
+        if not isinstance(games, Tensor):
+            raise ActionError(f"reset takes a bool tensor of the games to restart, got {type(games).__name__}")
+        if games.shape != (self.num_envs,) or games.dtype != torch.bool or games.device != self.device:
+            raise ActionError(
+                f"reset takes a bool mask of shape ({self.num_envs},) on {self.device}, "
+                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
             )
 
     def _check_actions(self, actions: Tensor) -> None:

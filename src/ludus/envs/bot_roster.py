@@ -26,6 +26,7 @@ from ludus.core.state import MAX_COUNT, check_tensors
 from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, Observations, action_dtypes
 from ludus.envs.bots import BotObservation, PythonBot, Tree, field_tree, find_bot
+from ludus.envs.spaces import action_bounds
 
 TIME_LIMIT_S = 20.0  # for one step of all games
 _SLOW_S = 1.0  # a step that takes longer is worth a warning
@@ -410,15 +411,8 @@ class _Actions:
         self._space, self._device, self.shape = space, device, tuple(space.shape or ())
         self.dtype = action_dtypes(space)[0]
         self._is_box = isinstance(space, spaces.Box)
-        if isinstance(space, spaces.Box):
-            low, high = space.low, space.high
-        elif isinstance(space, spaces.MultiBinary):
-            low, high = np.zeros(1), np.ones(1)
-        else:
-            high = space.nvec - 1 if isinstance(space, spaces.MultiDiscrete) else np.array(int(space.n) - 1)  # type: ignore[attr-defined]
-            low = np.zeros_like(high)
         dtype = torch.float32 if self._is_box else torch.int64
-        self._low, self._high = (torch.as_tensor(bound, dtype=dtype, device=device) for bound in (low, high))
+        self._low, self._high = (bound.to(device, dtype) for bound in action_bounds(space))
 
     @property
     def is_bounded(self) -> bool:

@@ -37,10 +37,7 @@ class KernelEnv(BatchedEnv):
 
     def reset(self, games: Tensor | None = None, *, seed: int | None = None) -> Observations:
         """Start new episodes; see `BatchedEnv.reset`."""
-        if games is not None and seed is not None:
-            raise ActionError("reset takes a seed only for all games at once; leave `games` out")
-        if games is not None:
-            self._check_mask(games)
+        self._check_reset(games, seed)
         if seed is not None:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
                 raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
@@ -56,14 +53,6 @@ class KernelEnv(BatchedEnv):
         self._run_restart()
         return self._observations
 
-    def _check_mask(self, games: Tensor) -> None:
-        if not isinstance(games, Tensor):
-            raise ActionError(f"reset takes a bool tensor of the games to restart, got {type(games).__name__}")
-        if games.shape != (self.num_envs,) or games.dtype != torch.bool or games.device != self.device:
-            raise ActionError(
-                f"reset takes a bool mask of shape ({self.num_envs},) on {self.device}, "
-                f"got {games.dtype} of shape {tuple(games.shape)} on {games.device}"
-            )
 
     def _check_game(self, game: int) -> None:
         if not 0 <= game < self.num_envs:

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,15 +17,16 @@ import gymnasium as gym
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.core.faults import let_pass
 from ludus.core.text import blame
+from ludus.envs.adapters.names import PETTINGZOO_PREFIX, pettingzoo_module
+from ludus.envs.adapters.vector_games import vector_maker
 from ludus.envs.world import (
-    PETTINGZOO_PREFIX,
     EnvFactory,
     Lazy,
-    NamedGame,
+    UnknownKind,
     World,
+    find_world,
     known_world,
     known_worlds,
-    pettingzoo_module,
     resolve,
 )
 from ludus.rewards.plugins import load_plugin, note_world
@@ -165,13 +165,13 @@ class OwnGame:
 
     def __call__(self, request: "EnvRequest") -> "BatchedEnv":
         """Make a batch; what kind of environment it is of, one of them tells."""
-        made: BatchedEnv = import_module("ludus.envs.adapters.own_batch").make(self, request)
-        return made
+        make: Callable[[OwnGame, EnvRequest], BatchedEnv] = resolve("ludus.envs.adapters.own_batch:make")
+        return make(self, request)
 
     def default_preset(self) -> str:
         """Return `self-play` for a game of several sides, `default` for others."""
-        chosen: str = import_module("ludus.envs.adapters.own_batch").default_preset(self)
-        return chosen
+        choose: Callable[[OwnGame], str] = resolve("ludus.envs.adapters.own_batch:default_preset")
+        return choose(self)
 
 
 def own_world(env_id: str, game: Game) -> World:
@@ -194,20 +194,31 @@ def _world(name: str, game: OwnGame) -> World:
     )
 
 
-def named_world(game: NamedGame) -> World:
-    """Import a game that was registered by its name, and return the record that the game itself would have.
+@dataclass(frozen=True, slots=True)
+class NamedGame(UnknownKind):
+    """A game that was registered by its name, which is imported on first use."""
 
-    Raises:
-        ConfigError: It cannot be imported, or is nothing that games can be made of.
-    """
-    try:
-        found: Any = resolve(game.name)
-    except BaseException as error:  # the user's module can raise anything
-        let_pass(error)
-        raise ConfigError(f"{game.env_id}: {game.name!r} cannot be imported: {blame(error)}") from error
-    if takes_request(found):
-        return World(id=game.env_id, env=found, package=game.name.partition(":")[0].rpartition(".")[0])
-    return own_world(game.env_id, found)
+    env_id: str  # versioned name of the world
+    name: str  # `package.module:name`
+
+    def __call__(self, request: "EnvRequest") -> "BatchedEnv":
+        """Make a batch of what is named."""
+        return resolve(find_world(self.env_id).env)(request)
+
+    def found(self) -> World:
+        """Import the game and return the record that it would have by itself.
+
+        Raises:
+            ConfigError: It cannot be imported, or is nothing that games can be made of.
+        """
+        try:
+            found: Any = resolve(self.name)
+        except BaseException as error:  # the user's module can raise anything
+            let_pass(error)
+            raise ConfigError(f"{self.env_id}: {self.name!r} cannot be imported: {blame(error)}") from error
+        if takes_request(found):
+            return World(id=self.env_id, env=found, package=self.name.partition(":")[0].rpartition(".")[0])
+        return own_world(self.env_id, found)
 
 
 def as_maker(game: object) -> Maker:
@@ -215,8 +226,7 @@ def as_maker(game: object) -> Maker:
     if isinstance(game, ModuleType):
         return _module_maker(game)
     if isinstance(game, gym.vector.VectorEnv):
-        maker: Maker = import_module("ludus.envs.adapters.vector_batch").vector_maker(game)
-        return maker
+        return vector_maker(game)
     if isinstance(game, gym.Env) or (not isinstance(game, type) and hasattr(game, "possible_agents")):
         raise ConfigError(
             f"an object of {type(game).__name__} is one game, and a batch needs many: pass the class, "

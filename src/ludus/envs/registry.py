@@ -1,25 +1,22 @@
 """The registry: versioned world names and `make_env`, the one way to get a batched environment."""
 
-import importlib
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ludus.config.layers import as_model, child_annotation
 from ludus.core.errors import ConfigError, DeviceError, MissingDependencyError, UnknownNameError
+from ludus.envs.families import family_of
 from ludus.envs.own_games import env_name as env_name  # the registry's users find them here too
 from ludus.envs.own_games import register_env as register_env
 from ludus.envs.own_games import register_world as register_world
 from ludus.envs.settings import EnvSettings, MatchSettings
 from ludus.envs.world import (
-    GYMNASIUM_PREFIX,
-    PETTINGZOO_PREFIX,
     find_world,
     known_world,
-    pettingzoo_module,
     registered_envs,
     resolve,
 )
@@ -149,7 +146,7 @@ def place_for(device: str, name: str, config: Mapping[str, Any] | None = None) -
     try:
         return "cuda" if torch.cuda.is_available() and can_live_on("cuda", name, config) else "cpu"
     except MissingDependencyError as error:
-        warn_of_cpu(name, error)
+        _warn_once(f"{name} is played on the CPU: {error}")  # and what its games on a GPU need
         return "cpu"
 
 
@@ -166,17 +163,13 @@ def can_live_on(device: str, name: str, config: Mapping[str, Any] | None = None)
     return True
 
 
-def warn_of_cpu(name: str, reason: MissingDependencyError) -> None:
-    """Log, once, that a world whose device is `auto` is played on the CPU, and what its games on a GPU need."""
-    _warn_once(f"{name} is played on the CPU: {reason}")
-
-
 def imported_module(name: str) -> str:
     """Return the module that making `gym:module:ID` or `pettingzoo:sisl.multiwalker_v9` imports; empty for others."""
-    if name.startswith(PETTINGZOO_PREFIX):
-        return pettingzoo_module(name)
-    gym_id = name.removeprefix(GYMNASIUM_PREFIX)
-    return gym_id.rpartition(":")[0] if gym_id != name else ""
+    family = family_of(name)
+    if family is None:
+        return ""
+    module_of: Callable[[str], str] = resolve(family.module)
+    return module_of(name)
 
 
 def check_name_from_file(name: str, owner: str) -> None:
@@ -191,12 +184,11 @@ def check_name_from_file(name: str, owner: str) -> None:
 
 def is_registered(name: str) -> bool:
     """Return whether a world or a Gymnasium environment can be made by this name without importing a module."""
-    if name.startswith(GYMNASIUM_PREFIX):
-        known: bool = importlib.import_module("ludus.envs.adapters.gymnasium_factory").is_registered(name)
-        return known
-    if name.startswith(PETTINGZOO_PREFIX):
-        return pettingzoo_module(name) in sys.modules
-    return known_world(name) is not None
+    family = family_of(name)
+    if family is None:
+        return known_world(name) is not None
+    is_known: Callable[[str], bool] = resolve(family.is_registered)
+    return is_known(name)
 
 
 def world_id(name: str) -> str:

@@ -12,18 +12,18 @@ listing worlds imports neither torch nor a simulator.
 
 import logging
 import re
-import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ludus.core.errors import ConfigError, UnknownNameError
 from ludus.core.faults import let_pass
 from ludus.core.text import blame
+from ludus.envs.families import family_of
 
 if TYPE_CHECKING:
     from ludus.envs.base import BatchedEnv, EnvRequest
@@ -37,9 +37,6 @@ EnvFactory: TypeAlias = "Callable[[EnvRequest], BatchedEnv]"
 Settings: TypeAlias = Mapping[str, Any]
 
 GROUP = "ludus.worlds"  # of entry points
-GYMNASIUM_PREFIX = "gym:"  # before the id of any Gymnasium environment
-PETTINGZOO_PREFIX = "pettingzoo:"  # before the module of a PettingZoo game
-_FAMILIES = ("atari", "butterfly", "classic", "magent", "sisl")  # of games in PettingZoo's own package
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _WORLDS: "dict[str, World]" = {}  # by id; filled from the entry points on first use
 
@@ -111,16 +108,16 @@ class World:
         return int(self.id.rpartition("-v")[2])
 
 
-@dataclass(frozen=True, slots=True)
-class NamedGame:
-    """A game that was registered by its name; `find_world` imports it and gives the world the record of its kind."""
+class UnknownKind(ABC):
+    """What makes the games of a world that is looked at when it is first used; see `World.env` and `find_world`."""
 
-    env_id: str  # versioned name of the world
-    name: str  # `package.module:name`
-
+    @abstractmethod
     def __call__(self, request: "EnvRequest") -> "BatchedEnv":
-        """Make a batch of what is named."""
-        return resolve(find_world(self.env_id).env)(request)
+        """Make a batch."""
+
+    @abstractmethod
+    def found(self) -> World:
+        """Return the record that takes the place of the present one."""
 
 
 def resolve(part: Lazy[T]) -> T:
@@ -165,19 +162,18 @@ def find_world(name: str) -> World:
 
     Raise UnknownNameError if there is no such world.
     """
-    if name.startswith(GYMNASIUM_PREFIX):
-        return _gymnasium_world(name)
-    if name.startswith(PETTINGZOO_PREFIX):
-        found: World = import_module("ludus.envs.own_games").pettingzoo_world(name)
-        return found
+    family = family_of(name)
+    if family is not None:
+        find: Callable[[str], World] = resolve(family.find)
+        return find(name)
     worlds = known_worlds()
     versions = [world for world in worlds.values() if world.name == name]
     world = worlds.get(name) or max(versions, key=lambda world: world.version, default=None)
     if world is None:
         hint = "for a game of your own pass --plugin FILE, where the file calls ludus.register_env"
         raise UnknownNameError("world", name, registered_envs(), hint)
-    if isinstance(world.env, NamedGame):
-        world = worlds[world.id] = import_module("ludus.envs.own_games").named_world(world.env)
+    if isinstance(world.env, UnknownKind):
+        world = worlds[world.id] = world.env.found()
     return world
 
 
@@ -187,39 +183,3 @@ def known_world(name: str) -> World | None:
         return find_world(name)
     except UnknownNameError:
         return None
-
-
-def pettingzoo_module(name: str) -> str:
-    """Return the module of `pettingzoo:sisl.multiwalker_v9`, also by its versioned name `...multiwalker-v9`.
-
-    Families of PettingZoo's own games are found in its package, those of `mpe` in `mpe2`, where they moved to. Any
-    other module is named in full.
-    """
-    path, _, version = name.removeprefix(PETTINGZOO_PREFIX).partition("-v")
-    family, _, rest = path.partition(".")
-    if family in _FAMILIES:
-        path = f"pettingzoo.{path}"
-    elif family == "mpe":
-        path = f"mpe2.{rest}"
-    # A module without a version has version 0.
-    return f"{path}_v{version}" if version not in ("", "0") or f"{path}_v0" in sys.modules else path
-
-
-def _gymnasium_world(name: str) -> World:
-    def make(request: "EnvRequest") -> "BatchedEnv":
-        from ludus.envs.adapters.gymnasium_factory import make
-
-        return make(name, request)
-
-    package = "ludus.envs.adapters"
-    # Only of Gymnasium's own environments: one of another module or namespace may have the same name.
-    own = re.fullmatch(r"gym:(\w+)-v\d+", name)
-    tuned = own and (files(package) / "presets" / f"{own[1]}.yaml").is_file()
-    return World(
-        id=name,
-        env=make,
-        config="ludus.envs.adapters.gymnasium_batch:GymnasiumSettings",
-        package=package,
-        default_preset=own[1] if own is not None and tuned else "default",
-        display="ludus.envs.display:GYMNASIUM_DISPLAY",
-    )

@@ -21,8 +21,9 @@ from ludus.envs.base import BatchedEnv, Observations, StepResult
 from ludus.envs.bot_roster import BotRoster
 from ludus.envs.bots import PythonBot, as_bot, bot_names, is_bot
 from ludus.envs.display import PolicyOutput, display_of
+from ludus.envs.families import family_of
 from ludus.envs.registry import check_name_from_file, is_registered
-from ludus.envs.world import GYMNASIUM_PREFIX, PETTINGZOO_PREFIX, registered_envs
+from ludus.envs.world import registered_envs
 from ludus.evaluation.display import playable
 from ludus.policies.agent import CHECKPOINTS_FOLDER, Agent, build_policy
 from ludus.policies.cost import USUAL_LIMITS, Allowance, LoadLimits, clocks, taken_s
@@ -684,7 +685,7 @@ def find_world(name: str) -> tuple[str, Agent | None]:
     """
     worlds = registered_envs()
     names = {*worlds, *(world.rpartition("-v")[0] for world in worlds)}
-    if name in names or name.startswith((GYMNASIUM_PREFIX, PETTINGZOO_PREFIX)):
+    if name in names or family_of(name) is not None:
         return name, None
     if find_agent_path(name) is None:
         shipped = agent_names()

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from torch import Tensor
 
 from ludus.core.errors import CallbackError, ConfigError, LudusError, did_you_mean
 from ludus.core.faults import let_pass
@@ -13,9 +15,8 @@ from ludus.core.text import blame
 from ludus.envs.base import BatchedEnv, StepResult
 from ludus.rewards.plugins import load_module
 from ludus.rollout.episodes import NO_EPISODES, Episodes
-
-if TYPE_CHECKING:
-    from ludus.training.loop import Trainer
+from ludus.training.components import Components
+from ludus.training.config import TrainConfig
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -87,6 +88,29 @@ class Evaluated:
     every_env_steps: int = 0
 
 
+class RunningTrainer(Protocol):
+    """The trainer as callbacks see it; see `ludus.training.Trainer` for all that it can do."""
+
+    config: TrainConfig
+    components: Components
+    counters: Counters
+
+    @property
+    def num_timesteps(self) -> int:
+        """Env steps so far, those of the rollout that is being collected included."""
+
+    def stop(self, reason: str = ...) -> None:
+        """Ask the run to end after the present iteration."""
+
+    def load_policy(self, state: Mapping[str, Tensor]) -> None:
+        """Begin with the weights of an agent."""
+
+    def assign_opponents(
+        self, snapshots: Mapping[str, tuple[int, Mapping[str, Tensor]]], chances: Mapping[str, float]
+    ) -> bool:
+        """Let snapshots of other runs play."""
+
+
 class BaseCallback:
     """Base class of callbacks: override the hooks that you need, the others do nothing.
 
@@ -98,7 +122,7 @@ class BaseCallback:
             `trainer.components.policy`, `trainer.components.learner.rollout` (the last one), `trainer.stop(reason)`.
     """
 
-    trainer: "Trainer"
+    trainer: RunningTrainer
 
     @property
     def num_timesteps(self) -> int:
@@ -202,7 +226,7 @@ class CallbackList:
     def __init__(self, callbacks: Sequence[BaseCallback]) -> None:
         self._callbacks, self.is_listening = tuple(callbacks), False
 
-    def attach(self, trainer: "Trainer") -> None:
+    def attach(self, trainer: RunningTrainer) -> None:
         """Set the trainer of all callbacks."""
         for callback in self._callbacks:
             callback.trainer = trainer

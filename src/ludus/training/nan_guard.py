@@ -54,15 +54,22 @@ class NanGuard:
         learned = next((part.place for part in learner.learned() if not bool(part.tensor.isfinite().all())), None)
         if learned is not None and not math.isfinite(self._before.item()):
             return Fault("parameter", f"{self._parameter_name()}, already before the iteration")
-        for kind, place, tensor in self._rollout():
-            if not bool(tensor.isfinite().all()):
-                return Fault(kind, place + self._where(tensor))
+        fault = self.rollout_fault()
+        if fault is not None:
+            return fault
         for name in learner.loss_names:
             if not math.isfinite(metrics[name]):
                 return Fault("loss", name)
         if not math.isfinite(metrics.get(_GRADIENT, 0.0)):
             return Fault("gradient", f"{int(metrics['skipped_updates'])} updates were skipped")
         return None if learned is None else Fault("parameter", learned)
+
+    def rollout_fault(self) -> Fault | None:
+        """Return the first fault in the last rollout, or None."""
+        for kind, place, tensor in self._rollout():
+            if not bool(tensor.isfinite().all()):
+                return Fault(kind, place + self._where(tensor))
+        return None
 
     def _parameter_name(self) -> str:
         parameters = self._components.policy.named_parameters()

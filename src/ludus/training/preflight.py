@@ -204,14 +204,11 @@ def check_rollout(components: Components) -> str:
         components.learner.collect()
         against = ", one more against a past self"
     rollout = components.learner.rollout
-    seen = {f"observation {name!r}": tensor for name, tensor in rollout.observations.items()}
-    seen |= {"reward": rollout.rewards}
-    seen |= {f"{kind} ({place})": tensor for kind, place, tensor in components.learner.outputs()}
-    wrong = [name for name, tensor in seen.items() if not bool(tensor.isfinite().all())]
-    if wrong:
+    fault = NanGuard(components).rollout_fault()
+    if fault is not None:
         raise VerificationError(
-            f"NaN or Inf in the first rollout, first seen in the {wrong[0]}; fix the environment or the "
-            f"reward terms: {', '.join(components.rewards.names)}"
+            f"NaN or Inf in the first rollout, first seen in the {fault}; fix the environment or the reward terms: "
+            f"{', '.join(components.rewards.names)}"
         )
     components.trace.read()
     total = sum(components.trace.totals().values())

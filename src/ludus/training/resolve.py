@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import torch
 
-from ludus.core.errors import MissingDependencyError
 from ludus.envs.base import EnvSpec
-from ludus.envs.registry import AUTO, can_live_on, make_env, warn_of_cpu
+from ludus.envs.registry import AUTO, can_live_on, make_env, place_for
 from ludus.league.mix import mirrored_games
 from ludus.league.seating import learner_seats
 from ludus.policies.policy import Policy
@@ -66,16 +65,13 @@ def _place(config: TrainConfig) -> tuple[str, str, str]:
     world, learner = config.world, config.learner_device
     if AUTO not in (world.device, learner):
         return world.device, learner, ""
-    has_gpu = torch.cuda.is_available()
-    asked = world.device if world.device != AUTO else "cuda" if has_gpu else "cpu"
-    wants_gpu = has_gpu and asked.partition(":")[0] == "cuda"
-    try:
-        games = "cpu" if wants_gpu and not can_live_on(asked, world.name, world.settings or None) else asked
-    except MissingDependencyError as error:
-        if world.device != AUTO:
-            raise
-        warn_of_cpu(world.name, error)
-        games = "cpu"
+    has_gpu, settings = torch.cuda.is_available(), world.settings or None
+    if world.device == AUTO:
+        asked, games = "cuda" if has_gpu else "cpu", place_for(AUTO, world.name, settings)
+    else:
+        asked = games = world.device
+        if has_gpu and asked.partition(":")[0] == "cuda" and not can_live_on(asked, world.name, settings):
+            games = "cpu"
     if learner != AUTO or games == asked:
         return games, games if learner == AUTO else learner, ""
     if world.device != AUTO:

@@ -18,9 +18,9 @@ from ludus.core.errors import (
     SnapshotError,
     UnsupportedError,
 )
-from ludus.envs.adapters import gymnasium_batch
-from ludus.envs.adapters.gymnasium_batch import WorkerBatch
+from ludus.envs.adapters import game_batch
 from ludus.envs.adapters.gymnasium_factory import naming_faults
+from ludus.envs.adapters.worker_batch import WorkerBatch
 from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
@@ -182,9 +182,9 @@ def test_wrong_devices_masks_and_actions_are_refused() -> None:
         make_env("gym:CartPole-v1", 2, games_device="cuda")
     env = make_env("gym:CartPole-v1", 2)
     env.reset()
-    with pytest.raises(ConfigError, match=r"bool.*\(2,\)"):
+    with pytest.raises(ActionError, match=r"bool.*\(2,\)"):
         env.reset(torch.tensor([1, 0]))
-    with pytest.raises(ConfigError, match="seed"):
+    with pytest.raises(ActionError, match="seed"):
         env.reset(torch.tensor([True, False]), seed=1)
     with pytest.raises(ActionError, match="must have shape"):
         env.step(torch.zeros(2, dtype=torch.int64))
@@ -234,7 +234,7 @@ def test_a_game_that_cannot_be_restored_is_cut_off_and_said(workers: int, caplog
 
 
 def test_an_episode_that_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gymnasium_batch, "MOST_REPLAYED", 5)
+    monkeypatch.setattr(game_batch, "MOST_REPLAYED", 5)
     with played(echo(2), 4) as env:
         env.reset(torch.tensor([True, False]))
         for _ in range(2):

@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import ludus  # noqa: F401 - registers the worlds
 from ludus.core.errors import ActionError, ConfigError, UnknownNameError
+from ludus.envs.adapters import register_gymnasium
 from ludus.envs.adapters.gymnasium_env import LudusEnv, LudusVectorEnv
-from ludus.envs.adapters.registration import register_gymnasium
 from ludus.envs.registry import make_env
 
 WORLDS = ["Dig-v1", "Duel-v1", "Endless-v1", "Identity-v1", "Point-v1", "Recall-v1", "Rps-v1"]

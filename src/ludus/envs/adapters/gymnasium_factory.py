@@ -1,34 +1,31 @@
-"""Any Gymnasium environment as a batched environment: its spaces, the factory, and the batch in our own process."""
+"""Any Gymnasium environment as a batched environment: its spaces, its spec, and the batch in its right kind."""
 
-import logging
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from ludus.core.errors import ConfigError, EnvFaultError, LudusError, MissingDependencyError, UnsupportedError
 from ludus.core.faults import let_pass
-from ludus.core.text import blame, plain_text, user_place
-from ludus.envs.adapters import gymnasium_worker
-from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings, WorkerBatch
-from ludus.envs.adapters.gymnasium_worker import ContractError, Entry, Games, GameSlice, Maker, Plan, Source
+from ludus.core.text import blame
+from ludus.envs.adapters.game_batch import Driver, GameBatch, GymnasiumSettings, LocalBatch, close_game
+from ludus.envs.adapters.games import Block, Entry, Games, GymnasiumGames, Maker, Plan, Source
+from ludus.envs.adapters.names import GYMNASIUM_PREFIX, gymnasium_module
+from ludus.envs.adapters.worker_batch import WorkerBatch
 from ludus.envs.base import EnvRequest, EnvSpec
-from ludus.envs.registry import imported_module
 from ludus.envs.settings import MOST_WORKERS, read_settings
 from ludus.envs.spaces import ActionKinds, choice_faults
-from ludus.envs.world import GYMNASIUM_PREFIX
 from ludus.rewards.plugins import load_plugin
 
 _MASK = "action_mask"  # as many libraries call that entry of a Dict observation
 
 SettingsT = TypeVar("SettingsT", bound=GymnasiumSettings)
 
-_LOGGER = logging.getLogger(__name__)
 _WORKER_SLOTS = 2  # a worker writes into one set of observations while the last one stays whole
 
 
@@ -90,12 +87,7 @@ def batched_spec(env: gym.Env[Any, Any], env_id: str) -> EnvSpec:
 
 def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 - a gymnasium.Env, or a VectorEnv
     """Return the spec of games of one seat: those of a Gymnasium environment, or of a vector of them."""
-    is_vector = isinstance(env, gym.vector.VectorEnv)
-    seen, played = (
-        (env.single_observation_space, env.single_action_space)
-        if is_vector
-        else (env.observation_space, env.action_space)
-    )
+    seen, played = _single_spaces(env)
     metadata: Mapping[str, Any] = env.metadata or {}
     observations, actions = observation_entries(seen)[0], action_form(played)[0]
     return EnvSpec(
@@ -108,9 +100,16 @@ def single_spec(env: Any, name: str, version: int) -> EnvSpec:  # noqa: ANN401 -
         step_limit=None if env.spec is None else env.spec.max_episode_steps,
         events=("reward",),
         device_types=("cpu",),
-        snapshots=not is_vector,  # a vector environment cannot be reset to one seed per game
+        snapshots=not isinstance(env, gym.vector.VectorEnv),  # which cannot be reset to one seed per game
         actions=ActionKinds(mask=_mask_entry(observations, actions)),
     )
+
+
+def _single_spaces(env: Any) -> tuple[spaces.Space[Any], spaces.Space[Any]]:  # noqa: ANN401
+    """Return what one game shows and takes."""
+    if isinstance(env, gym.vector.VectorEnv):
+        return env.single_observation_space, env.single_action_space
+    return env.observation_space, env.action_space
 
 
 def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | None:
@@ -119,103 +118,7 @@ def _mask_entry(observations: spaces.Dict, actions: spaces.Space[Any]) -> str | 
     return _MASK if is_mask else None
 
 
-class InProcessBatch(GymnasiumBatch):
-    """Games that are played one after another in our own process; best for small environments."""
-
-    def __init__(
-        self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, hosted: "Hosted"
-    ) -> None:
-        views = {name: np.zeros(shape, dtype) for name, (shape, dtype) in plan.fields().items()}
-        super().__init__(spec, plan, views, request, settings)
-        with naming_faults(spec.id):
-            self._games = hosted.kind(plan, self._block, 0, self.num_envs, hosted.make)
-
-    def _start_marked(self) -> None:
-        try:
-            self._games.reset(0)
-        except BaseException as error:
-            raise self._fault(error) from error
-        self._begin(np.flatnonzero(self._block.resets).tolist())
-
-    def _play(self) -> None:
-        try:
-            ended = self._games.step(0)
-        except BaseException as error:
-            raise self._fault(error) from error
-        if ended:
-            self._begin(ended)
-
-    def _replay_marked(self) -> None:
-        try:
-            self._games.replay(0)
-        except BaseException as error:
-            raise self._fault(error) from error
-
-    def _fault(self, error: BaseException) -> EnvFaultError:
-        """Return the typed error for whatever a game raised or returned, with what brings it back."""
-        let_pass(error)
-        game, calling = self._games.current, self._games.calling
-        seed = self._block.next_seeds[game] if calling == "reset" else self._running_seeds[game]
-        if isinstance(error, ContractError):
-            what = str(error)
-        elif user_place(error):
-            what = f"{calling}() raised {blame(error)}"
-        else:  # a wrapper of the library's, or NumPy, could not do anything with it
-            where = self._games.definition()
-            what = f"{calling}() returned something else than {self._games.forms[calling]}: {blame(error)} ({where})"
-        place = f"game {self.first_game + game}, after env.reset(seed={seed})"
-        return EnvFaultError(plain_text(f"{self.spec.id}: {what}; {place}; fix the environment"))
-
-    def render(self, game: int = 0) -> NDArray[np.uint8]:
-        """Draw one game, if it was made with `env_kwargs={"render_mode": "rgb_array"}`."""
-        env = self._games.envs[game]
-        mode = render_mode_of(env)
-        if mode != "rgb_array":
-            raise UnsupportedError(
-                f"{self.spec.id} was made with render_mode {mode!r}; to draw it, use "
-                "config={'env_kwargs': {'render_mode': 'rgb_array'}}, which the environment's constructor must take"
-            )
-        try:
-            picture = env.render()
-        except BaseException as error:
-            let_pass(error)
-            raise EnvFaultError(f"{self.spec.id}: render() raised {blame(error)}; fix the environment") from error
-        return check_picture(picture, self.spec.id)
-
-    def close(self) -> None:
-        """Close all games; one that fails to close is only reported."""
-        for env in self._games.envs:
-            close_game(env, self.spec.id)
-
-
-def close_game(env: Any, owner: str) -> None:  # noqa: ANN401 - an environment of any library
-    """Close an environment; one that fails to close is only reported."""
-    try:
-        if hasattr(env, "close"):
-            env.close()
-    except BaseException as error:
-        let_pass(error)
-        _LOGGER.warning("[WARN] %s: close() raised %s", owner, blame(error))
-
-
-def check_picture(picture: object, owner: str) -> NDArray[np.uint8]:
-    """Return what an environment has drawn; raise EnvFaultError if it is no RGB picture."""
-    array = np.asarray(picture)
-    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
-        raise EnvFaultError(
-            f"{owner}: render() returned an array of shape {array.shape} of {array.dtype}, expected "
-            "(height, width, 3) of uint8; fix the environment"
-        )
-    return array
-
-
-def render_mode_of(env: Any) -> str | None:  # noqa: ANN401 - an environment of any library
-    """Return the render mode that an environment was made with; PettingZoo's wrappers do not say it themselves."""
-    mode: str | None = getattr(env, "render_mode", None) or getattr(getattr(env, "unwrapped", env), "render_mode", None)
-    return mode
-
-
-def make(name: str, request: EnvRequest) -> GymnasiumBatch:
+def make(name: str, request: EnvRequest) -> GameBatch:
     """Make a batch of `gym:ID`, or of `gym:module:ID`, for which the module is imported.
 
     Raises:
@@ -225,7 +128,7 @@ def make(name: str, request: EnvRequest) -> GymnasiumBatch:
         WorkerError: The workers cannot be started.
     """
     settings = batch_settings(GymnasiumSettings, name, request)
-    module = imported_module(name)
+    module = gymnasium_module(name)
     if module:
         load_plugin(module)
     gym_id = _registered_id(name.removeprefix(GYMNASIUM_PREFIX).rpartition(":")[2])
@@ -237,7 +140,7 @@ def make(name: str, request: EnvRequest) -> GymnasiumBatch:
             spec, plan = batched_spec(env, gym_id), single_plan(env, source, settings, request)
         finally:
             close_game(env, name)
-    return make_batch(spec, plan, request, settings, Hosted(maker, Games, gymnasium_worker.FILE))
+    return make_batch(spec, plan, request, settings, GymnasiumGames, maker)
 
 
 def batch_settings(model: type[SettingsT], name: str, request: EnvRequest) -> SettingsT:
@@ -249,15 +152,16 @@ def batch_settings(model: type[SettingsT], name: str, request: EnvRequest) -> Se
     return settings.model_copy(update={"workers": min(settings.workers, request.num_envs, MOST_WORKERS)})
 
 
-def single_plan(env: gym.Env[Any, Any], source: Source, settings: GymnasiumSettings, request: EnvRequest) -> Plan:
-    """Return the plan of a batch of environments of one seat that are like this one."""
-    space, dtype = action_form(env.action_space)
+def single_plan(env: Any, source: Source, settings: GymnasiumSettings, request: EnvRequest) -> Plan:  # noqa: ANN401
+    """Return the plan of a batch of games of one seat that are like this environment, or this vector of them."""
+    seen, played = _single_spaces(env)
+    space, dtype = action_form(played)
     return Plan(
         source=source,
         env_kwargs=settings.env_kwargs,
         num_envs=request.num_envs,
         slots=memory_slots(settings),
-        entries=observation_entries(env.observation_space)[1],
+        entries=observation_entries(seen)[1],
         action_shape=tuple(space.shape or ()),
         action_dtype=dtype,
     )
@@ -268,21 +172,21 @@ def memory_slots(settings: GymnasiumSettings) -> int:
     return _WORKER_SLOTS if settings.workers else 1
 
 
-class Hosted(NamedTuple):
-    """Who plays a batch: what makes an environment, the class that plays a slice of them, and the class's file."""
-
-    make: Maker
-    kind: type[GameSlice]
-    file: Path
-
-
 def make_batch(
-    spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, hosted: Hosted
-) -> GymnasiumBatch:
-    """Make the games of a plan, in this process or in workers."""
+    spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, driver: Driver, make: Maker
+) -> GameBatch:
+    """Make the games of a plan, in this process or in workers.
+
+    A worker loads the driver's file, whose function `host` makes the driver; what makes an environment it finds itself.
+    """
     if settings.workers:
-        return WorkerBatch(spec, plan, request, settings, hosted.file)
-    return InProcessBatch(spec, plan, request, settings, hosted)
+        return WorkerBatch(spec, plan, request, settings, Path(inspect.getfile(driver)))
+
+    def host(block: Block) -> Games:
+        with naming_faults(spec.id):
+            return driver(plan, block, 0, plan.num_envs, make)
+
+    return LocalBatch(spec, plan, request, settings, host)
 
 
 def is_registered(name: str) -> bool:

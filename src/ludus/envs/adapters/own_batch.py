@@ -2,32 +2,30 @@
 
 import inspect
 import sys
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 
 from ludus.core.errors import ConfigError, UnsupportedError
 from ludus.core.faults import let_pass
-from ludus.envs.adapters import gymnasium_worker
-from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch
+from ludus.envs.adapters.game_batch import GameBatch, close_game
+from ludus.envs.adapters.games import GymnasiumGames, Source
 from ludus.envs.adapters.gymnasium_factory import (
-    Hosted,
     batch_settings,
-    close_game,
     make_batch,
     naming_faults,
     single_plan,
     single_spec,
 )
-from ludus.envs.adapters.gymnasium_worker import Games, Source
 from ludus.envs.adapters.pettingzoo_factory import OwnGameSettings, is_parallel, is_turn_based, make_parallel, teams_of
-from ludus.envs.adapters.vector_batch import VectorBatch
-from ludus.envs.base import BatchedEnv, EnvRequest
+from ludus.envs.adapters.vector_games import Loan, VectorGames
+from ludus.envs.base import EnvRequest
 from ludus.envs.own_games import KINDS, PARALLEL, Maker, ModuleGame, OwnGame, described, home_of, parameters
 from ludus.rewards.plugins import plugin_of
 
 
-def make(game: OwnGame, request: EnvRequest) -> BatchedEnv:
+def make(game: OwnGame, request: EnvRequest) -> GameBatch:
     """Make a batch of a game of the user's own.
 
     Raises:
@@ -43,9 +41,8 @@ def make(game: OwnGame, request: EnvRequest) -> BatchedEnv:
     counted = {"num_envs": request.num_envs} if "num_envs" in parameters(game.factory) else {}
     with naming_faults(game.env_id):
         env = game.factory(**counted, **kwargs)
-    name, _, version = game.env_id.rpartition("-v")
     if isinstance(env, gym.vector.VectorEnv):
-        return VectorBatch((name, int(version)), env, request, settings, is_sized=bool(counted))
+        return _vector_batch(game, env, request, settings, is_sized=bool(counted))
     try:
         with naming_faults(game.env_id):
             return _batch(game, env, request, settings)
@@ -53,7 +50,47 @@ def make(game: OwnGame, request: EnvRequest) -> BatchedEnv:
         close_game(env, game.env_id)
 
 
-def _batch(game: OwnGame, env: Any, request: EnvRequest, settings: OwnGameSettings) -> GymnasiumBatch:  # noqa: ANN401
+def _vector_batch(
+    game: OwnGame,
+    env: "gym.vector.VectorEnv[Any, Any, Any]",
+    request: EnvRequest,
+    settings: OwnGameSettings,
+    *,
+    is_sized: bool,
+) -> GameBatch:
+    """Make a batch that takes over a vector environment; `is_sized` if it was made for the games asked for."""
+    name, _, version = game.env_id.rpartition("-v")
+    try:
+        _check_vector(name, env, request, settings)
+        spec = replace(single_spec(env, name, int(version)), max_envs=None if is_sized else env.num_envs)
+        plan = single_plan(env, Source(), settings, request)
+        batch = make_batch(spec, plan, request, settings, VectorGames, lambda: env)
+    except BaseException:
+        close_game(env, name)
+        raise
+    if isinstance(env, Loan):
+        batch.warnings = (
+            f"{spec.id} is one vector environment, so it cannot be evaluated while it trains: use evaluation=null, or "
+            "register a function of num_envs",
+        )
+    return batch
+
+
+def _check_vector(
+    name: str, env: "gym.vector.VectorEnv[Any, Any, Any]", request: EnvRequest, settings: OwnGameSettings
+) -> None:
+    if settings.workers:
+        raise ConfigError(
+            f"{name} is a vector environment, which has its own processes; use workers=0, or AsyncVectorEnv"
+        )
+    if env.num_envs < request.num_envs:
+        raise ConfigError(
+            f"{name} is a vector environment of {env.num_envs} games, {request.num_envs} were asked for; use "
+            f"world.num_envs={env.num_envs}, or register a function of num_envs"
+        )
+
+
+def _batch(game: OwnGame, env: Any, request: EnvRequest, settings: OwnGameSettings) -> GameBatch:  # noqa: ANN401
     name, version = game.env_id.rpartition("-v")[::2]
     if is_turn_based(env):
         raise UnsupportedError(
@@ -63,7 +100,7 @@ def _batch(game: OwnGame, env: Any, request: EnvRequest, settings: OwnGameSettin
     source = source_of(game.env_id, game.factory) if settings.workers else Source()
     if isinstance(env, gym.Env):
         spec, plan = single_spec(env, name, int(version)), single_plan(env, source, settings, request)
-        return make_batch(spec, plan, request, settings, Hosted(game.factory, Games, gymnasium_worker.FILE))
+        return make_batch(spec, plan, request, settings, GymnasiumGames, game.factory)
     if is_parallel(env):
         return make_parallel(env, (name, int(version)), source, settings, request, game.factory)
     raise ConfigError(f"{game.env_id}: {described(game.factory)} made {type(env).__name__}; expected {KINDS}")

@@ -9,23 +9,19 @@ from gymnasium import spaces
 from pydantic import Field
 
 from ludus.core.errors import ConfigError, UnsupportedError
-from ludus.envs.adapters import pettingzoo_worker
-from ludus.envs.adapters.gymnasium_batch import GymnasiumBatch, GymnasiumSettings
-from ludus.envs.adapters.gymnasium_factory import Hosted, action_form, make_batch, memory_slots, observation_entries
-from ludus.envs.adapters.gymnasium_worker import Entry, Source
-from ludus.envs.adapters.pettingzoo_worker import (
+from ludus.envs.adapters.game_batch import RANDOM, GameBatch, GymnasiumSettings
+from ludus.envs.adapters.games import Entry, Maker, Plan, Seat, Source
+from ludus.envs.adapters.gymnasium_factory import action_form, make_batch, memory_slots, observation_entries
+from ludus.envs.adapters.pettingzoo_games import (
     AGENT,
     MASK,
     RESULTS,
     ParallelGames,
-    ParallelPlan,
-    Seat,
     choice_counts,
     common_actions,
     corner,
 )
 from ludus.envs.base import ActionKinds, EnvRequest, EnvSpec
-from ludus.envs.random_bots import RANDOM
 
 # Games of PettingZoo's own whose teams their agents' names do not tell: all agents are on one side, or the role on the
 # left is on the side of the role on the right. Their documentation says so.
@@ -77,8 +73,8 @@ def make_parallel(
     source: Source,
     settings: OwnGameSettings,
     request: EnvRequest,
-    make: Any,  # noqa: ANN401 - what makes one
-) -> GymnasiumBatch:
+    make: Maker,
+) -> GameBatch:
     """Make a batch of games like `env`, which is closed.
 
     Raises:
@@ -87,7 +83,7 @@ def make_parallel(
         UnsupportedError: Its agents have spaces that are not known, or that do not mix.
     """
     form = parallel_form(env, *name, settings)
-    plan = ParallelPlan(
+    plan = Plan(
         source=source,
         env_kwargs=settings.env_kwargs,
         num_envs=request.num_envs,
@@ -95,12 +91,10 @@ def make_parallel(
         entries=form.entries,
         action_shape=tuple(form.spec.action_space.shape or ()),
         action_dtype=form.action_dtype,
-        seat_count=len(form.seats),
         events=form.spec.events,
         seats=form.seats,
     )
-    hosted = Hosted(make, ParallelGames, pettingzoo_worker.FILE)
-    return make_batch(form.spec, plan, request, settings, hosted)
+    return make_batch(form.spec, plan, request, settings, ParallelGames, make)
 
 
 def parallel_form(env: Any, name: str, version: int, settings: OwnGameSettings) -> ParallelForm:  # noqa: ANN401

@@ -1,7 +1,8 @@
-"""Step a slice of Gymnasium games: in our own process, or hosted by a worker process.
+"""Step a slice of games of another library: in our own process, or hosted by a worker process.
 
-This file imports nothing of the package and is loaded by its path, so that a worker needs no torch: it is small and up
-in a fraction of a second. The parent and its workers share observations, actions, rewards and flags.
+`Games` is what the drivers of all libraries share; `GymnasiumGames` drives Gymnasium's. This file imports nothing of
+the package and is loaded by its path, so that a worker needs no torch: it is small and up in a fraction of a second.
+The parent and its workers share observations, actions, rewards and flags.
 """
 
 import importlib
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 import gymnasium as gym
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 # Types that need no closer look, which costs more than the step of a small environment.
 _NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float32, np.float64})
 _FLAGS = frozenset({bool, np.bool_, int})
-FILE = Path(__file__)
 Maker: TypeAlias = Callable[..., Any]  # makes an environment from `env_kwargs`
 
 
@@ -82,6 +81,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """A seat of a game of several agents: one of them."""
+
+    agent: str  # its name in the game
+    team: int  # number of its team
+    entries: tuple[Entry, ...]  # what it sees, in its own shapes; the rest of the observation stays 0
+    allowed: tuple[int, ...] = ()  # 1 for alternatives that its own action space has, else 0; empty without a mask
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What games to host and how the memory is laid out; it travels to the workers as JSON."""
 
@@ -92,23 +101,27 @@ class Plan:
     entries: tuple[Entry, ...]  # observation entries, as they lie in memory
     action_shape: tuple[int, ...]  # shape of one action
     action_dtype: str  # type that actions are stored as
-    seat_count: int = 1  # seats of a game
     events: tuple[str, ...] = ("reward",)  # names of the events, the reward first
+    seats: tuple[Seat, ...] = ()  # who sits where, in games of several agents
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the plan whose fields came as JSON values."""
         read = {
             "source": Source(**data["source"]),
-            "entries": read_entries(data["entries"]),
+            "entries": _read_entries(data["entries"]),
             "action_shape": tuple(data["action_shape"]),
             "events": tuple(data["events"]),
+            "seats": tuple(
+                Seat(seat["agent"], seat["team"], _read_entries(seat["entries"]), tuple(seat["allowed"]))
+                for seat in data["seats"]
+            ),
         }
         return cls(**(data | read))
 
     def fields(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return shape and type of every array of the block, in order."""
-        games, seats = self.num_envs, self.seat_count
+        games, seats = self.num_envs, len(self.seats) or 1
         fields = {
             "actions": ((games, seats, *self.action_shape), np.dtype(self.action_dtype)),
             "terminated": ((games,), np.dtype(np.bool_)),
@@ -123,7 +136,7 @@ class Plan:
         return fields
 
 
-def read_entries(data: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
+def _read_entries(data: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
     """Return the entries whose fields came as JSON values."""
     return tuple(Entry(**(entry | {"shape": tuple(entry["shape"])})) for entry in data)
 
@@ -142,22 +155,23 @@ class Block:
         self.final = {name: views[f"final/{name}"] for name in names}
 
 
-class GameSlice(ABC):
-    """Games `first ... last - 1` of a batch, played one after another: what all kinds of them share."""
+class Games(ABC):
+    """Games `first ... last - 1` of a batch: what the drivers of all libraries share."""
 
     forms: ClassVar[Mapping[str, str]]  # what the methods of an environment return
+    current: int | None  # game that is being played, for errors; None where all are played at once
+    calling: str = "__init__"  # method that is being called, likewise
+    envs: list[Any]  # the environments that play them
 
-    def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
-        self.current, self.calling = first, "__init__"  # game and method that are being played, for errors
-        self.envs: list[Any] = []
-        for game in range(first, last):
-            self.current = game
-            self.envs.append(make(**plan.env_kwargs))
-        self._first = first
+    def __init__(self, plan: Plan, block: Block, first: int, last: int) -> None:
+        self.current = self._first = first
         part = slice(first, last)
         self._actions, self._resets, self._seeds = block.actions[part], block.resets[part], block.next_seeds[part]
         self._events = {name: values[part] for name, values in block.events.items()}
         self._terminated, self._truncated = block.terminated[part], block.truncated[part]
+        self._seen = [{name: values[part] for name, values in slot.items()} for slot in block.slots]
+        self._final = {name: values[part] for name, values in block.final.items()}
+        self._entries = plan.entries
 
     @abstractmethod
     def reset(self, slot: int) -> None:
@@ -167,9 +181,17 @@ class GameSlice(ABC):
     def step(self, slot: int) -> list[int]:
         """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
 
-    @abstractmethod
     def replay(self, slot: int) -> None:
-        """Play the block's actions in the games that are marked, and write what they see into a slot."""
+        """Play the block's actions in the games that are marked; for games that a seed and actions bring back."""
+        raise NotImplementedError
+
+    def env_of(self, game: int) -> Any:  # noqa: ANN401 - an environment of any library
+        """Return the environment that plays a game of the batch."""
+        return self.envs[game - self._first]
+
+    def render(self, game: int) -> object:
+        """Return a picture of a game of the batch."""
+        return self.env_of(game).render()
 
     def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
         """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
@@ -178,18 +200,10 @@ class GameSlice(ABC):
 
     def definition(self) -> str:
         """Return file and line where the environment defines the method that is being called."""
-        env = self.envs[self.current - self._first]
+        env = self.env_of(self._first if self.current is None else self.current)
         method = getattr(type(getattr(env, "unwrapped", env)), self.calling, None)
         code = getattr(method, "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no Python code"
-
-    def _started(self, index: int) -> tuple[Any, Any]:
-        """Reset a game with its next seed and return the observation and the info."""
-        self.calling = "reset"
-        result = self.envs[index].reset(seed=int(self._seeds[index]))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise self._broken(result, self.forms["reset"])
-        return result
 
     def _value(self, entry: Entry, dtypes: frozenset[np.dtype[Any]], observation: Any, of: str) -> NDArray[Any]:  # noqa: ANN401
         """Return what an entry holds of an observation, which `of` names, or raise ContractError."""
@@ -235,11 +249,62 @@ class GameSlice(ABC):
         return ContractError(f"{self.calling}() returned {what}, expected {expected} ({self.definition()})")
 
 
-class Games(GameSlice):
-    """Gymnasium environments, each a game of one seat.
+class SingleGames(Games):
+    """Games of one environment each, played one after another; a driver says how one starts and plays a step."""
 
-    This is the hot path of small environments: no dict, no tensor and no allocation per game.
-    """
+    def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
+        super().__init__(plan, block, first, last)
+        self.envs = []
+        for game in range(first, last):
+            self.current = game
+            self.envs.append(make(**plan.env_kwargs))
+
+    @abstractmethod
+    def _start(self, index: int, slot: int) -> None:
+        """Start a game with its next seed and write what it sees into a slot."""
+
+    @abstractmethod
+    def _play(self, index: int, slot: int) -> bool:
+        """Play the block's action in one game, write what it sees, and return whether it is over."""
+
+    def reset(self, slot: int) -> None:
+        """See `Games.reset`."""
+        for index in np.flatnonzero(self._resets).tolist():
+            self.current = self._first + index
+            self._start(index, slot)
+
+    def step(self, slot: int) -> list[int]:
+        """See `Games.step`."""
+        self._terminated.fill(False)
+        self._truncated.fill(False)
+        for values in self._events.values():
+            values.fill(0.0)
+        return [index for index in range(len(self.envs)) if self._play_on(index, slot)]
+
+    def replay(self, slot: int) -> None:
+        """See `Games.replay`; a game that ends here goes another way than it did: whoever asked compares."""
+        for index in np.flatnonzero(self._resets).tolist():
+            self._play_on(index, slot)
+
+    def _play_on(self, index: int, slot: int) -> bool:
+        """Play one step of a game, restart it if it is over, and return whether it was."""
+        self.current, self.calling = self._first + index, "step"
+        is_over = self._play(index, slot)
+        if is_over:
+            self._start(index, slot)
+        return is_over
+
+    def _started(self, index: int) -> tuple[Any, Any]:
+        """Reset a game with its next seed and return the observation and the info."""
+        self.calling = "reset"
+        result = self.envs[index].reset(seed=int(self._seeds[index]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise self._broken(result, self.forms["reset"])
+        return result
+
+
+class GymnasiumGames(SingleGames):
+    """Gymnasium environments, each a game of one seat."""
 
     forms: ClassVar[Mapping[str, str]] = {
         "step": "(observation, reward, terminated, truncated, info)",
@@ -249,32 +314,24 @@ class Games(GameSlice):
     def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
         super().__init__(plan, block, first, last, make)
         self._steps = [env.step for env in self.envs]
-        self._entries = plan.entries
         self._plain = len(plan.entries) == 1 and plan.entries[0].key is None and plan.entries[0].one_hot_start is None
         self._dtypes = [dtypes_for(entry) for entry in plan.entries]
-        part = slice(first, last)
         self._actions, self._rewards = self._actions[:, 0], self._events["reward"][:, 0]
-        self._seen = [[slot[entry.name][part, 0] for entry in plan.entries] for slot in block.slots]
-        self._final = [block.final[entry.name][part, 0] for entry in plan.entries]
-        self._is_plain_float = self._plain and self._final[0].dtype.kind == "f"
+        self._targets = [[slot[entry.name][:, 0] for entry in plan.entries] for slot in self._seen]
+        self._last = [self._final[entry.name][:, 0] for entry in plan.entries]
+        self._is_plain_float = self._plain and self._last[0].dtype.kind == "f"
         self._space = self.envs[0].action_space
 
-    def reset(self, slot: int) -> None:
-        """Start the games that are marked, each with its next seed, and write what they see into a slot."""
-        for index in np.flatnonzero(self._resets).tolist():
-            self.current = self._first + index
-            self._write(self._seen[slot], index, self._start(index))
-
     def step(self, slot: int) -> list[int]:
-        """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
+        """See `Games.step`; the hot path of small environments: no dict, no tensor and no allocation per game."""
         ended: list[int] = []
-        seen, plain, rewards = self._seen[slot], self._plain, self._rewards
-        target, shape, dtypes, array = seen[0], self._entries[0].shape, self._dtypes[0], np.ndarray
+        targets, plain, rewards = self._targets[slot], self._plain, self._rewards
+        target, shape, dtypes, array = targets[0], self._entries[0].shape, self._dtypes[0], np.ndarray
         isfinite = math.isfinite
         self._terminated.fill(False)
         self._truncated.fill(False)
         self.calling = "step"
-        for index, (step, action) in enumerate(zip(self._steps, self._decoded(), strict=True)):
+        for index, (step, action) in enumerate(zip(self._steps, self._decoded(self._actions), strict=True)):
             self.current = self._first + index
             result = step(action)
             try:
@@ -289,51 +346,53 @@ class Games(GameSlice):
                 ended.append(index)
                 self._terminated[index] = terminated
                 self._truncated[index] = not terminated  # ended by its own rules counts, if both are said
-                self._write(self._final, index, observation)
-                observation = self._start(index)
+                self._write(self._last, index, observation)
+                observation = self._started(index)[0]
                 self.calling = "step"
             if plain and type(observation) is array and observation.shape == shape and observation.dtype in dtypes:
                 target[index] = observation
             else:
-                self._write(seen, index, observation)
+                self._write(targets, index, observation)
         if self._is_plain_float and not np.isfinite(target).all():  # one look at all games costs less than one at each
-            self._find_not_finite(slot)
+            self._find_not_finite(target)
         return ended
 
-    def replay(self, slot: int) -> None:
-        """Play the block's actions in the games that are marked, and write what they see into a slot."""
-        actions = list(self._decoded())
-        for index in np.flatnonzero(self._resets).tolist():
-            self.current, self.calling = self._first + index, "step"
-            observation, _, terminated, truncated, _ = self._steps[index](actions[index])
-            # One that ends here goes another way than it did; whoever asked compares what is seen.
-            self._write(self._seen[slot], index, self._start(index) if terminated or truncated else observation)
+    def _start(self, index: int, slot: int) -> None:
+        self._write(self._targets[slot], index, self._started(index)[0])
 
-    def _start(self, index: int) -> Any:  # noqa: ANN401 - an observation of any kind
-        return self._started(index)[0]
+    def _play(self, index: int, slot: int) -> bool:
+        """Play one game alone, as a replay does: only what is seen counts."""
+        (action,) = self._decoded(self._actions[index : index + 1])
+        observation, _, terminated, truncated, _ = self._steps[index](action)
+        self._write(self._targets[slot], index, observation)
+        return bool(terminated or truncated)
 
     def _write(self, targets: list[NDArray[Any]], index: int, observation: Any) -> None:  # noqa: ANN401
         for entry, target, dtypes in zip(self._entries, targets, self._dtypes, strict=True):
             target[index] = self._value(entry, dtypes, observation, "observation")
 
-    def _find_not_finite(self, slot: int) -> NoReturn:
+    def _find_not_finite(self, values: NDArray[Any]) -> NoReturn:
         """Raise ContractError for the first game whose observation holds NaN or Inf."""
-        values = self._seen[slot][0]
         index = int((~np.isfinite(values)).reshape(len(values), -1).any(1).argmax())
         self.current = self._first + index
         raise self._broken(values[index], "finite numbers, but it holds NaN or Inf", "observation")
 
-    def _decoded(self) -> Iterable[Any]:
-        """Return each game's action in the form that its environment expects, safe to keep."""
+    def _decoded(self, actions: NDArray[Any]) -> list[Any]:
+        """Return actions in the form that the environments expect, safe to keep."""
         space = self._space
         if isinstance(space, spaces.Discrete):
             # Numbers of numpy's own type: many environments ask `Discrete.contains`, which is slower for an int.
-            return list(self._actions if space.start == 0 else self._actions + space.start)
-        if isinstance(space, spaces.MultiDiscrete):
-            return list(self._actions.astype(space.dtype) + space.start)
-        if isinstance(space, spaces.Box):
-            return list(np.clip(self._actions, space.low, space.high).astype(space.dtype, copy=False))
-        return list(self._actions.astype(space.dtype))
+            return list(actions if space.start == 0 else actions + space.start)
+        return list(decode_rows(space, actions))
+
+
+def decode_rows(space: spaces.Space[Any], actions: NDArray[Any]) -> NDArray[Any]:
+    """Return actions `(games, ...)`, which count from 0, as a new array of an environment's action space."""
+    if isinstance(space, spaces.Box):
+        clipped: NDArray[Any] = np.clip(actions, space.low, space.high).astype(space.dtype, copy=False)
+        return clipped
+    counted = actions + space.start if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else actions
+    return counted.astype(space.dtype)
 
 
 def dtypes_for(entry: Entry) -> frozenset[np.dtype[Any]]:
@@ -353,7 +412,7 @@ def _described(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> Games:
+def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> GymnasiumGames:
     """Make games `first ... last - 1` of a plan."""
     whole = Plan.from_json(plan)
-    return Games(whole, Block(whole, arrays), first, last, whole.source.load())
+    return GymnasiumGames(whole, Block(whole, arrays), first, last, whole.source.load())

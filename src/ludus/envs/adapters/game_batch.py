@@ -1,54 +1,41 @@
-"""Batches of Gymnasium games: what they share, and games in worker processes, which may die, raise or hang."""
+"""Batches of games of other libraries: what they share, and games in our own process."""
 
-import json
 import logging
-import weakref
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from ludus.core.errors import ConfigError, SnapshotError, WorkerError
-from ludus.core.random import mix, stream_hash
+from ludus.core.errors import EnvFaultError, SnapshotError, UnknownNameError, UnsupportedError
+from ludus.core.faults import let_pass
+from ludus.core.random import mix, stream_hash, stream_hash_tensor, uniform
 from ludus.core.state import FINITE, MAX_COUNT, Range
-from ludus.core.text import plain_text
-from ludus.envs.adapters.gymnasium_worker import Ask, Block, Plan
+from ludus.core.text import blame, plain_text, user_place
+from ludus.envs.adapters.games import Block, ContractError, Games, Maker, Plan
 from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot
-from ludus.envs.random_bots import BotView, RandomBots
 from ludus.envs.settings import EnvSettings
-from ludus.envs.spaces import action_bounds
-from ludus.envs.worker_process import (
-    Failure,
-    Hosting,
-    Request,
-    ask_workers,
-    close_workers,
-    make_memory_file,
-    make_workers,
-)
-from ludus.envs.worker_program import map_block
-from ludus.rewards.plugins import loaded_plugins
+from ludus.envs.spaces import action_bounds, draw_actions
 
+RANDOM = "random"  # name of the scripted player of games of several sides
+_STREAM_BOTS = 0x7B07  # keeps these numbers apart from other uses of the same counters
 _STREAM_EPISODE = 0x6E5  # keeps these seeds apart from other uses of the same counters
 MOST_REPLAYED = 10_000  # steps of an episode that a snapshot holds; small environments play 10,000 to 100,000 a second
 _HISTORY_BYTES = 64 << 20  # of the actions of all games
-_MOST_SEEDS = 8  # of the games of a worker that failed, in the log
-_MOST_KINDS = 16  # of faults that the log distinguishes
 _TOO_LONG = -1  # in the place of the steps of an episode that is longer
+
+Driver: TypeAlias = Callable[[Plan, Block, int, int, Maker], Games]  # makes a slice of a plan's games
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class GymnasiumSettings(EnvSettings):
-    """Settings of `gym:ID`.
+    """Settings of `gym:ID`, and of games of other libraries.
 
     Attributes:
         workers: Worker processes, at most one per game and `MOST_WORKERS`; 0 plays all games in this process.
@@ -67,8 +54,8 @@ class GymnasiumSettings(EnvSettings):
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
 
 
-class GymnasiumBatch(BatchedEnv):
-    """A batch of Gymnasium games, wherever they are played.
+class GameBatch(BatchedEnv):
+    """A batch of games of another library, wherever they are played.
 
     Every episode has its own seed, a pure function of (seed, game, episode), with which its environment is
     reset: so a game depends neither on the batch nor on who plays it, and a fault can be looked at in isolation.
@@ -272,11 +259,15 @@ class GymnasiumBatch(BatchedEnv):
         """Make players of random actions, which games of several sides have."""
         if not self.spec.bots:
             return super().bots(names)
-        return RandomBots(self, names, self._bot_view)
+        return RandomBots(self, names)
 
-    def _bot_view(self) -> BotView:
-        episodes = torch.tensor(self._episodes)
-        return BotView(episodes, torch.from_numpy(self._frames), self._results[self._slot].observations)
+    def clock(self) -> tuple[Tensor, Tensor]:
+        """Return the episode of each game and its steps so far, `(games,)` int64 each."""
+        return torch.tensor(self._episodes), torch.from_numpy(self._frames)
+
+    def observations(self) -> Observations:
+        """Return what the seats see now."""
+        return self._results[self._slot].observations
 
     def _begin(self, games: Iterable[int]) -> None:
         """Note that games have begun the episode of their next seed."""
@@ -315,173 +306,148 @@ def _tensors(arrays: Mapping[str, NDArray[Any]]) -> Observations:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFault:
-    """A worker process that failed and was replaced."""
+class RandomBots:
+    """Players of evenly drawn actions among those that are allowed; see `ludus.envs.base.Bots`.
 
-    kind: Literal["died", "raised", "hung"]  # it died, raised or hung
-    reason: str  # in a few words, such as `signal SIGKILL`
-    worker: int  # number of the worker
-    games: tuple[int, ...]  # indices of the games that it hosted; their episodes were cut off
-    game: int | None  # the game that it was busy with, if it could say so
-    seed: int  # seed of the batch
-    # For each of `games`, what its environment was reset with: `env.reset(seed=...)` and the same actions bring the
-    # fault back.
-    episode_seeds: tuple[int, ...]
-    traceback: str  # where it was, if that is known
-
-    def __str__(self) -> str:
-        return plain_text(f"{self.summary}\n{self.traceback.rstrip()}" if self.traceback else self.summary)
-
-    @property
-    def summary(self) -> str:
-        """What happened, without the traceback, and with the seeds of at most `_MOST_SEEDS` games."""
-        busy, seeds, first = "", self.episode_seeds, 0
-        if self.game is not None:
-            busy, first = f", busy with game {self.game}", self.game - self.games[0]
-            first = max(min(first, len(seeds) - _MOST_SEEDS), 0)
-        shown = ", ".join(map(str, seeds[first : first + _MOST_SEEDS]))
-        rest = f" from game {self.games[first]} on" if len(seeds) > _MOST_SEEDS else ""
-        return plain_text(
-            f"worker {self.worker} {self.kind}: {self.reason} (games {self.games[0]} to {self.games[-1]}{busy}; "
-            f"seed {self.seed}, episode seeds{rest} {shown})"
-        )
-
-
-class WorkerBatch(GymnasiumBatch):
-    """Games spread over worker processes.
-
-    A worker that fails is replaced; the step in which it failed does not count for its games, whose episodes are
-    reported as truncated with the last observation as the final one. `faults` lists all that happened.
+    What they do is a function of (seed, game, episode, frame, seat), whatever else is in the batch.
     """
 
-    def __init__(self, spec: EnvSpec, plan: Plan, request: EnvRequest, settings: GymnasiumSettings, file: Path) -> None:
-        """Start the workers; `file` is the one that they host, see `ludus.envs.worker_process.Hosting`."""
-        try:
-            json.dumps(plan.env_kwargs)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"env_kwargs must be JSON values to reach a worker: {error}") from error
-        fields = plan.fields()
-        memory_file = make_memory_file(fields)
-        super().__init__(spec, plan, map_block(fields, memory_file), request, settings)
-        self.faults: list[WorkerFault] = []
-        self._settings = settings
-        hosting = Hosting(file, asdict(plan), fields, memory_file, {}, loaded_plugins())
-        self._workers = make_workers(hosting, request.num_envs, settings.workers)
-        self._steps_since_fault = [0] * settings.workers
-        self._faults_in_row = [0] * settings.workers
-        self._seen_faults: Counter[tuple[str, str]] = Counter()  # by reason and traceback
-        self._finalizer = weakref.finalize(self, close_workers, self._workers, memory_file)
-        try:
-            failures = [worker.start() for worker in self._workers]  # all at once, then wait for each
-            for number, worker in enumerate(self._workers):
-                failure = failures[number] or worker.wait(settings.start_timeout_s)
-                if failure is not None:
-                    self._replace(number, failure, restart_games=False)
-        except BaseException:
-            self.close()
-            raise
+    def __init__(self, env: GameBatch, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in env.spec.bots:
+                raise UnknownNameError(f"bot of {env.spec.id}", name, env.spec.bots)
+        self.names = tuple(names)
+        self._env = env
+        self._games = env.first_game + torch.arange(env.num_envs).unsqueeze(1)
+        self._seats = _STREAM_BOTS + torch.arange(env.spec.seats)
 
-    @property
-    def worker_pids(self) -> tuple[int | None, ...]:
-        """Process ids of the workers."""
-        return tuple(worker.pid for worker in self._workers)
+    def act(self, assignment: Tensor, actions: Tensor) -> None:
+        """Write random actions into the seats that are assigned."""
+        env = self._env
+        clock = (counts.unsqueeze(1) for counts in env.clock())
+        drawn = self._draw(stream_hash_tensor(env.seed, self._games, *clock, self._seats), env.observations())
+        played = (assignment >= 0).view(*assignment.shape, *(1,) * (actions.dim() - 2))
+        actions.copy_(torch.where(played, drawn.to(actions.dtype), actions))
 
-    def close(self) -> None:
-        """End all workers; none is left when this returns."""
-        self._finalizer()
+    def _draw(self, bits: Tensor, observations: Observations) -> Tensor:
+        """Return actions `(games, seats, ...)` from random bits `(games, seats)`."""
+        spec = self._env.spec
+        space, mask = spec.action_space, None if spec.action_mask is None else observations[spec.action_mask]
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+            factors = len(spec.choices.counts)
+            noise = torch.stack([uniform(mix(bits, factor + 1)) for factor in range(factors)], -1)
+            return draw_actions(spec.choices, mask, noise)
+        shape = tuple(space.shape or ())
+        places = range(torch.Size(shape).numel())
+        noise = torch.stack([uniform(mix(bits, place + 1)) for place in places], -1).view(*bits.shape, *shape)
+        if isinstance(space, spaces.MultiBinary):
+            return noise < 0.5
+        # An axis without bounds is drawn from -1 to 1, as far as it goes.
+        low, high = (bound.clamp(-1.0, 1.0) if not bound.isfinite().all() else bound for bound in action_bounds(space))
+        return low + (high - low) * noise
+
+
+class LocalBatch(GameBatch):
+    """Games that are played in our own process; best for small environments, and for those that come as vectors."""
+
+    def __init__(
+        self,
+        spec: EnvSpec,
+        plan: Plan,
+        request: EnvRequest,
+        settings: GymnasiumSettings,
+        host: Callable[[Block], Games],
+    ) -> None:
+        """Make the games; `host` makes what plays them in the batch's memory."""
+        views = {name: np.zeros(shape, dtype) for name, (shape, dtype) in plan.fields().items()}
+        super().__init__(spec, plan, views, request, settings)
+        self._games = host(self._block)
+        self._is_open = True
 
     def _start_marked(self) -> None:
-        marked = self._block.resets.copy()
-        seen = self._block.slots[self._slot]
-        for number, failure in self._ask_all(Ask.RESET):
-            worker = self._workers[number]
-            for game in range(worker.first, worker.last):
-                if not marked[game]:
-                    # The caller did not ask for this restart: the next step reports that it was cut off.
-                    self._lost[game] = {name: array[game].copy() for name, array in seen.items()}
-                marked[game] = False
-            self._replace(number, failure)
-        self._begin(np.flatnonzero(marked).tolist())
+        try:
+            self._games.reset(0)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{self.spec.id}: {error}") from error
+        except BaseException as error:
+            raise self._fault(error) from error
+        self._begin(np.flatnonzero(self._block.resets).tolist())
 
     def _play(self) -> None:
-        block, before = self._block, self._block.slots[self._slot]
-        self._slot = 1 - self._slot
-        failures = self._ask_all(Ask.STEP)
-        ended = block.terminated | block.truncated
-        for number, failure in failures:
-            worker = self._workers[number]
-            self._replace(number, failure)
-            for game in range(worker.first, worker.last):
-                ended[game] = False  # `_replace` has begun its next episode already
-                self._cut_off(game, {name: array[game] for name, array in before.items()})
-        if ended.any():
-            self._begin(np.flatnonzero(ended).tolist())
+        try:
+            ended = self._games.step(0)
+        except BaseException as error:
+            raise self._fault(error) from error
+        if ended:
+            self._begin(ended)
 
     def _replay_marked(self) -> None:
-        for number, failure in self._ask_all(Ask.REPLAY):
-            self._replace(number, failure)
+        try:
+            self._games.replay(0)
+        except BaseException as error:
+            raise self._fault(error) from error
 
-    def _ask_all(self, ask: Ask) -> list[tuple[int, Failure]]:
-        """Send a request to all workers and wait for all answers; return the workers that failed."""
-        if not self._finalizer.alive:
-            raise WorkerError(f"the batch of {self.spec.id} is closed; make a new one")
-        requests = dict.fromkeys(range(len(self._workers)), Request(ask, self._slot))
-        failures = ask_workers(self._workers, requests, self._settings.timeout_s)
-        if ask is Ask.STEP:
-            for number in requests.keys() - failures.keys():
-                self._steps_since_fault[number] += 1
-        return list(failures.items())
+    def _fault(self, error: BaseException) -> EnvFaultError:
+        """Return the typed error for whatever a game raised or returned, with what brings it back."""
+        let_pass(error)
+        game, calling, place = self._games.current, self._games.calling, ""
+        if game is not None:
+            seed = self._block.next_seeds[game] if calling == "reset" else self._running_seeds[game]
+            place = f"; game {self.first_game + game}, after env.reset(seed={seed})"
+        if isinstance(error, ContractError):
+            what = str(error)
+        elif game is None or user_place(error):
+            what = f"{calling}() raised {blame(error)}"
+        else:  # a wrapper of the library's, or NumPy, could not do anything with it
+            where = self._games.definition()
+            what = f"{calling}() returned something else than {self._games.forms[calling]}: {blame(error)} ({where})"
+        return EnvFaultError(plain_text(f"{self.spec.id}: {what}{place}; fix the environment"))
 
-    def _replace(self, number: int, failure: Failure, *, restart_games: bool = True) -> None:
-        """Note a failure and put a new process in the worker's place; raise WorkerError after too many in a row."""
-        worker = self._workers[number]
-        games = range(worker.first, worker.last)
-        current: Failure | None = failure
-        while current is not None:
-            worker.stop()
-            self._note(number, current)
-            self._block.resets.fill(False)
-            self._block.resets[worker.first : worker.last] = True
-            current = worker.start() or worker.wait(self._settings.start_timeout_s)
-            if restart_games:
-                if current is None:
-                    current = worker.ask(Request(Ask.RESET, self._slot)) or worker.wait(self._settings.timeout_s)
-                self._begin(games)  # also if that failed: its seeds may be the reason, so they are given up
-
-    def _note(self, number: int, failure: Failure) -> None:
-        """Keep and log a fault, and end the batch if there were too many in a row."""
-        worker, settings = self._workers[number], self._settings
-        fault = WorkerFault(
-            kind=failure.kind,
-            reason=failure.reason,
-            worker=number,
-            games=tuple(self.first_game + game for game in range(worker.first, worker.last)),
-            game=None if failure.game is None else self.first_game + failure.game,
-            seed=self.seed,
-            episode_seeds=tuple(self._running_seeds[worker.first : worker.last]),
-            traceback=failure.traceback,
-        )
-        self.faults.append(fault)
-        if self._steps_since_fault[number] >= settings.progress_steps:
-            self._faults_in_row[number] = 0
-        self._faults_in_row[number] += 1
-        self._steps_since_fault[number] = 0
-        if self._faults_in_row[number] >= settings.max_faults_in_row:
-            self.close()
-            raise WorkerError(
-                f"{self.spec.id} stops: worker {number} failed {self._faults_in_row[number]} times in a row, with "
-                f"fewer than {settings.progress_steps} steps in between (max_faults_in_row). The last time, {fault}"
+    def render(self, game: int = 0) -> NDArray[np.uint8]:
+        """Draw one game, if it was made with `env_kwargs={"render_mode": "rgb_array"}`."""
+        mode = _render_mode(self._games.env_of(game))
+        if mode != "rgb_array":
+            raise UnsupportedError(
+                f"{self.spec.id} was made with render_mode {mode!r}; to draw it, use "
+                "config={'env_kwargs': {'render_mode': 'rgb_array'}}, which the environment's constructor must take"
             )
-        kind = (fault.reason, fault.traceback)
-        if len(self._seen_faults) >= _MOST_KINDS and kind not in self._seen_faults:
-            kind = ("", "")  # all that are still new are one kind
-        self._seen_faults[kind] += 1
-        times = self._seen_faults[kind]
-        if times.bit_count() > 1:  # a repeated fault is logged the 1st, 2nd, 4th, 8th ... time
-            return
-        text = fault.summary if times > 1 and fault.traceback else fault
-        again = f", {times} of this kind" if times > 1 else ""
-        _LOGGER.warning(
-            "[WARN] %s: %s\nThe worker is restarted (fault %d%s).", self.spec.id, text, len(self.faults), again
+        try:
+            picture = self._games.render(game)
+        except BaseException as error:
+            let_pass(error)
+            raise EnvFaultError(f"{self.spec.id}: render() raised {blame(error)}; fix the environment") from error
+        return _checked_picture(picture, self.spec.id)
+
+    def close(self) -> None:
+        """Close all games; one that fails to close is only reported."""
+        if self._is_open:
+            self._is_open = False
+            for env in self._games.envs:
+                close_game(env, self.spec.id)
+
+
+def close_game(env: Any, owner: str) -> None:  # noqa: ANN401 - an environment of any library
+    """Close an environment; one that fails to close is only reported."""
+    try:
+        if hasattr(env, "close"):
+            env.close()
+    except BaseException as error:
+        let_pass(error)
+        _LOGGER.warning("[WARN] %s: close() raised %s", owner, blame(error))
+
+
+def _checked_picture(picture: object, owner: str) -> NDArray[np.uint8]:
+    """Return what an environment has drawn; raise EnvFaultError if it is no RGB picture."""
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
+        raise EnvFaultError(
+            f"{owner}: render() returned an array of shape {array.shape} of {array.dtype}, expected "
+            "(height, width, 3) of uint8; fix the environment"
         )
+    return array
+
+
+def _render_mode(env: Any) -> str | None:  # noqa: ANN401 - an environment of any library
+    """Return the render mode that an environment was made with; PettingZoo's wrappers do not say it themselves."""
+    mode: str | None = getattr(env, "render_mode", None) or getattr(getattr(env, "unwrapped", env), "render_mode", None)
+    return mode

@@ -1,60 +1,23 @@
 """Step a slice of PettingZoo parallel games: in our own process, or hosted by a worker process.
 
-Like `gymnasium_worker`, this file needs neither torch nor PettingZoo itself: the games follow PettingZoo's parallel
+Like `games`, this file needs neither torch nor PettingZoo itself: the games follow PettingZoo's parallel
 API, and what else they import is up to them.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ludus.envs.adapters.gymnasium_worker import (
-    Block,
-    Entry,
-    GameSlice,
-    Maker,
-    Plan,
-    dtypes_for,
-    read_entries,
-)
+from ludus.envs.adapters.games import Block, Entry, Maker, Plan, SingleGames, dtypes_for
 
-FILE = Path(__file__)
 AGENT = "agent"  # observation entry that says which agent a seat is, one-hot
 MASK = "action_mask"  # observation entry, and PettingZoo's name for it in observations and infos
 RESULTS = ("wins", "losses", "draws")  # events of the last step of a match
 _TIE = 1e-9  # sums of rewards that differ by less, relatively, are equal: they were added in another order
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A seat of the game: one agent."""
-
-    agent: str  # its name in the game
-    team: int  # number of its team
-    entries: tuple[Entry, ...]  # what it sees, in its own shapes; the rest of the observation stays 0
-    allowed: tuple[int, ...] = ()  # 1 for alternatives that its own action space has, else 0; empty without a mask
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelPlan(Plan):
-    """What games to host, and who sits where."""
-
-    seats: tuple[Seat, ...] = ()
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the plan whose fields came as JSON values."""
-        seats = tuple(
-            Seat(seat["agent"], seat["team"], read_entries(seat["entries"]), tuple(seat["allowed"]))
-            for seat in data["seats"]
-        )
-        return super(ParallelPlan, cls).from_json(data | {"seats": seats})
 
 
 def common_actions(own: Sequence[spaces.Space[Any]]) -> spaces.Space[Any] | None:
@@ -123,7 +86,7 @@ class _Outlet(NamedTuple):
     place: tuple[slice, ...] | None  # corner of a padded array; None for the whole array
 
 
-class ParallelGames(GameSlice):
+class ParallelGames(SingleGames):
     """PettingZoo parallel environments: every agent is a seat.
 
     An agent that has left, or has not come yet, sees zeros, gets no reward, and its actions are ignored.
@@ -134,12 +97,10 @@ class ParallelGames(GameSlice):
         "reset": "dicts by agent: (observations, infos)",
     }
 
-    def __init__(self, plan: ParallelPlan, block: Block, first: int, last: int, make: Maker) -> None:
+    def __init__(self, plan: Plan, block: Block, first: int, last: int, make: Maker) -> None:
         super().__init__(plan, block, first, last, make)
-        part, self._seats = slice(first, last), plan.seats
+        self._seats = plan.seats
         self._numbers = {seat.agent: number for number, seat in enumerate(plan.seats)}
-        self._seen = [{name: values[part] for name, values in slot.items()} for slot in block.slots]
-        self._final = {name: values[part] for name, values in block.final.items()}
         self._outlets = [[self._outlet(entry) for entry in seat.entries] for seat in plan.seats]
         own = [self.envs[0].action_space(seat.agent) for seat in plan.seats]
         common = common_actions(own)
@@ -163,35 +124,8 @@ class ParallelGames(GameSlice):
         flat = len(shape) != len(entry.shape)
         return _Outlet(entry, dtypes_for(entry), corner((math.prod(entry.shape),) if flat else entry.shape))
 
-    def reset(self, slot: int) -> None:
-        """Start the games that are marked, each with its next seed, and write what they see into a slot."""
-        for index in np.flatnonzero(self._resets).tolist():
-            self.current = self._first + index
-            self._start(index, self._seen[slot])
-
-    def step(self, slot: int) -> list[int]:
-        """Play the block's actions, restart games that end, and return these, counted from 0 in this slice."""
-        ended: list[int] = []
-        self._terminated.fill(False)
-        self._truncated.fill(False)
-        for values in self._events.values():
-            values.fill(0.0)
-        for index, env in enumerate(self.envs):
-            self.current, self.calling = self._first + index, "step"
-            if self._play(index, env, slot):
-                ended.append(index)
-                self._start(index, self._seen[slot])
-        return ended
-
-    def replay(self, slot: int) -> None:
-        """Play the block's actions in the games that are marked, and write what they see into a slot."""
-        for index in np.flatnonzero(self._resets).tolist():
-            self.current, self.calling = self._first + index, "step"
-            if self._play(index, self.envs[index], slot):  # it goes another way than it did
-                self._start(index, self._seen[slot])
-
-    def _play(self, index: int, env: Any, slot: int) -> bool:  # noqa: ANN401 - a game of others
-        """Play one step of a game and return whether it is over."""
+    def _play(self, index: int, slot: int) -> bool:
+        env = self.envs[index]
         acting = self._present(index, env)
         result = env.step({agent: self._action(index, self._numbers[agent]) for agent in acting})
         if not isinstance(result, tuple) or len(result) != 5 or not all(isinstance(part, Mapping) for part in result):
@@ -228,7 +162,7 @@ class ParallelGames(GameSlice):
     def _says(self, flags: Mapping[str, Any], name: str, agent: str) -> bool:
         return agent in flags and self._flag(f"{name}[{agent!r}]", flags[agent])
 
-    def _start(self, index: int, target: Mapping[str, NDArray[Any]]) -> None:
+    def _start(self, index: int, slot: int) -> None:
         self._gone[index].clear()
         self._returns[index] = 0.0
         observations, infos = self._started(index)
@@ -237,7 +171,7 @@ class ParallelGames(GameSlice):
         agents = self._present(index, self.envs[index])
         if not agents:
             raise self._broken(observations, "a game with agents, but env.agents is empty", "observations")
-        self._write(target, index, agents, observations, infos if isinstance(infos, Mapping) else {})
+        self._write(self._seen[slot], index, agents, observations, infos if isinstance(infos, Mapping) else {})
 
     def _write(
         self,
@@ -323,5 +257,5 @@ class ParallelGames(GameSlice):
 
 def host(plan: dict[str, Any], arrays: Mapping[str, NDArray[Any]], first: int, last: int) -> ParallelGames:
     """Make games `first ... last - 1` of a plan."""
-    whole = ParallelPlan.from_json(plan)
+    whole = Plan.from_json(plan)
     return ParallelGames(whole, Block(whole, arrays), first, last, whole.source.load())
