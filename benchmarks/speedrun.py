@@ -152,7 +152,6 @@ def _judged(config: TrainConfig) -> dict[str, object]:
     evaluation = {name: value for name, value in config.evaluation if name not in _FREE}
     return {f"evaluation.{name}": value for name, value in evaluation.items()} | {
         "world.settings": config.world.settings,
-        "league.best_of": config.evaluated_best_of,
     }
 
 

@@ -25,8 +25,8 @@ _HEAD = """# Configuration reference
 
 Every key that a run accepts, generated from the schema that checks it. Keys are dotted paths: `ppo.n_steps` is the key
 `n_steps` in the section `ppo` of a YAML file, and `ludus train brawl ppo.n_steps=64` on the command line. `null` turns
-an optional setting off. The last column names presets that set a key; of the others it says why there is one, because a setting
-that nothing uses and no result supports is deleted. How layers of settings combine is explained in
+an optional setting off. The last column names the presets that set a key, or else says why there is one: a setting that
+nothing uses and no result supports is deleted. How layers of settings combine is explained in
 [Configuration](../concepts/training.md#configuration); the settings of a world (`world.settings`) are on
 [the page of the world](../worlds/index.md).
 

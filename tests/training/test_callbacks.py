@@ -116,7 +116,9 @@ def test_a_fault_names_the_users_line_and_the_run_is_saved(tmp_path: Path, hook:
     class Talkative(BaseCallback):
         def on_iteration(self, iteration: Iteration) -> None:
             for text in messages:
-                self.trainer._callbacks.message("info", text, iteration.counters)
+                self.trainer._callbacks.message(  # type: ignore[attr-defined]
+                    "info", text, iteration.counters
+                )
 
     line = fail.__code__.co_firstlineno + 2
     with (

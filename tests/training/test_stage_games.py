@@ -21,6 +21,7 @@ from ludus.envs.tiny.two_player import TugEnv
 from ludus.policies.agent import Agent
 from ludus.store import load_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
+from ludus.training.callbacks import RunningTrainer
 from ludus.training.distributed import Process
 from ludus.training.preflight import verify
 from ludus.training.summary import summarise
@@ -107,7 +108,7 @@ class Watcher(BaseCallback):
     """Keeps what it is told; stops the run after an iteration."""
 
     def __init__(
-        self, stop_after: int = 0, then: Callable[[Trainer, int], None] = lambda _trainer, _number: None
+        self, stop_after: int = 0, then: Callable[[RunningTrainer, int], None] = lambda _trainer, _number: None
     ) -> None:
         self.iterations: list[Iteration] = []
         self.messages: list[str] = []
@@ -184,7 +185,7 @@ def test_a_run_goes_on_exactly_after_every_iteration(straight: tuple[Path, Watch
 def test_all_that_was_learned_goes_on_in_the_new_games(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
 
-    def note(trainer: Trainer) -> None:
+    def note(trainer: RunningTrainer) -> None:
         components = trainer.components
         groups, counters = components.learner.state()
         learned = {f"{group}.{name}": tensor for group in groups if group != "collector"
@@ -193,7 +194,7 @@ def test_all_that_was_learned_goes_on_in_the_new_games(tmp_path: Path) -> None:
         others = {"env": components.env, "pool": components.opponents.pool, "weights": dict(components.rewards.weights)}
         seen.append({"learned": learned, "counters": counters, "starts": groups["collector"]["starts"]} | others)
 
-    def watch(trainer: Trainer, number: int) -> None:
+    def watch(trainer: RunningTrainer, number: int) -> None:
         if number == ITERATIONS["1v1"] - 1:
             begin = trainer.components.begin_phase
 

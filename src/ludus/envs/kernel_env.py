@@ -53,7 +53,6 @@ class KernelEnv(BatchedEnv):
         self._run_restart()
         return self._observations
 
-
     def _check_game(self, game: int) -> None:
         if not 0 <= game < self.num_envs:
             raise ConfigError(f"game {game} does not exist; valid: 0 to {self.num_envs - 1}")

@@ -226,7 +226,6 @@ class PolicyDescription(_Frozen):
                 exploratory=self.exploratory_kinds,
                 places=None if self.action_places is None else ActionGrid(*self.action_places),
             ),
-            opponent_names=self.opponent_names,
             mirror=None if self.mirror is None else self.mirror.mirror(),
         )
 

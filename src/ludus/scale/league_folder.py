@@ -201,7 +201,8 @@ class LeagueFolder:
         rows: JSON = [[*pair, *record] for pair, record in matches.items() if record.matches]
         line: dict[str, JSON] = {"id": report_id, "source": source, "matches": rows}
         self._log.append(json.dumps(line, separators=(",", ":")) + "\n")
-        self._log.sync()
+        self._log.flush()
+        self._log.fsync()
         self._count(report_id, source, {pair: record for pair, record in matches.items() if record.matches})
         return True
 

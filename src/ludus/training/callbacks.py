@@ -94,6 +94,7 @@ class RunningTrainer(Protocol):
     config: TrainConfig
     components: Components
     counters: Counters
+    training_s: float
 
     @property
     def num_timesteps(self) -> int:
@@ -101,9 +102,6 @@ class RunningTrainer(Protocol):
 
     def stop(self, reason: str = ...) -> None:
         """Ask the run to end after the present iteration."""
-
-    def load_policy(self, state: Mapping[str, Tensor]) -> None:
-        """Begin with the weights of an agent."""
 
     def assign_opponents(
         self, snapshots: Mapping[str, tuple[int, Mapping[str, Tensor]]], chances: Mapping[str, float]

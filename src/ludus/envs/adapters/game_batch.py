@@ -332,7 +332,7 @@ class RandomBots:
     def _draw(self, bits: Tensor, observations: Observations) -> Tensor:
         """Return actions `(games, seats, ...)` from random bits `(games, seats)`."""
         spec = self._env.spec
-        space, mask = spec.action_space, None if spec.action_mask is None else observations[spec.action_mask]
+        space, mask = spec.action_space, None if spec.actions.mask is None else observations[spec.actions.mask]
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             factors = len(spec.choices.counts)
             noise = torch.stack([uniform(mix(bits, factor + 1)) for factor in range(factors)], -1)
