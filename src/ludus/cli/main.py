@@ -85,27 +85,23 @@ def examples(*lines: str) -> str:
 
 
 def add_world_commands(app: Typer) -> None:
-    """Add the commands of all worlds; groups that they name are made."""
-    known: dict[str, Typer] = {}
+    """Add the commands of every world that has some, as a group of its name."""
     for world in registered_worlds():
-        for path, part in world.commands.items():
-            group, _, name = path.rpartition(" ")
+        group = Typer(help=f"Commands of {world.name}: {', '.join(world.commands)}.", no_args_is_help=True)
+        group.callback()(_group)
+        for name, part in world.commands.items():
             try:
                 command = resolve(part)
             except BaseException as error:  # a world of others can raise anything; the other commands still work
                 let_pass(error)
-                logger.warning("[WARN] the command %s of %s cannot be loaded: %s", path, world.id, blame(error))
+                logger.warning("[WARN] the command %s of %s cannot be loaded: %s", name, world.id, blame(error))
                 continue
-            if group and group not in known:
-                known[group] = Typer(help=f"Commands of worlds, such as {path}.", no_args_is_help=True)
-                known[group].callback()(_group)
-                app.add_typer(known[group], name=group, rich_help_panel=PANEL)
-            target = known[group] if group else app
-            panel = PANEL if not group else None
             if isinstance(command, Typer):
-                target.add_typer(command, name=name, rich_help_panel=panel)
+                group.add_typer(command, name=name)
             else:
-                target.command(name, rich_help_panel=panel)(command)
+                group.command(name)(command)
+        if group.registered_commands or group.registered_groups:
+            app.add_typer(group, name=world.name, rich_help_panel=PANEL)
 
 
 def _group() -> None:

@@ -67,8 +67,7 @@ class World:
         browser: How a web page plays it (`ludus share`); a world of kernels (`ludus.envs.kernel_env`), or one whose
             scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
-        commands: Extra commands as Typer apps or functions, by name: `motion` becomes `ludus motion`,
-            `audit city` a subcommand of `ludus audit`.
+        commands: Extra commands as Typer apps or functions, by name: `gait` of mimic becomes `ludus mimic gait`.
         checks: Checks of `ludus doctor --install`, by name: functions that return what they found, or raise a
             `LudusError`.
     """

@@ -12,8 +12,8 @@ WORLD = World(
     metrics="ludus.worlds.city.metrics:METRICS",
     display="ludus.worlds.city.display:DISPLAY",
     commands={
-        "audit city": "ludus.worlds.city.commands:audit",
-        "audit guide": "ludus.worlds.city.commands:audit_guide",
-        "city new-profile": "ludus.worlds.city.commands:new_profile",
+        "audit": "ludus.worlds.city.commands:audit",
+        "audit-guide": "ludus.worlds.city.commands:audit_guide",
+        "new-profile": "ludus.worlds.city.commands:new_profile",
     },
 )
