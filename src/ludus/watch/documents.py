@@ -33,6 +33,7 @@ _SHARES = {"panels": 0.003, "runs": 0.001}  # that people wait for
 _LOG_BYTES = 64 << 10
 _PANELS, _NOTICES, _LOG = "panels", "notices", "log"
 _EXAMINED_BYTES = 32 << 20  # of the episodes of a run
+_FORGET_S = 60.0  # after which what was made for a page that nobody has open is released
 _LATE_S = 1.5  # after which the doctor is first asked: a page must not wait for it
 Texts: TypeAlias = dict[str, str]  # JSON by name
 Choice: TypeAlias = tuple[tuple[str, ...], bool]  # ids of runs, and whether seeds are merged
@@ -47,15 +48,22 @@ class _Made:
     is_old: bool = True  # whether the runs have changed since
 
 
+@dataclass(slots=True)
+class _Page:
+    """What the pages that show the same runs share."""
+
+    made: dict[str, _Made]
+    used_s: float
+    shown: tuple[tuple[str, int, str], ...] = ()  # id, version and status of each run
+
+
 class Documents:
     """Makes the documents of all pages; those that show the same runs share one."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._made: dict[Choice, dict[str, _Made]] = {}
-        self._used_s: dict[Choice, float] = {}
+        self._pages: dict[Choice, _Page] = {}
         self._versions: dict[str, int] = {}  # of the runs, by id
-        self._shown: dict[Choice, tuple[tuple[str, int, str], ...]] = {}
 
     def make(self, ids: Sequence[str], *, merged: bool) -> Texts:
         """Return the parts of the document as JSON, by name; panels are parts of their own, as `panels/NAME`.
@@ -66,42 +74,35 @@ class Documents:
         """
         with self._catalogue.lock:
             runs = [run for run in map(self._catalogue.find, ids[:MOST_CHOSEN]) if run is not None and run.is_there]
-            key = (tuple(run.id for run in runs), merged)
-            now_s = time.monotonic()
-            self._used_s[key] = now_s
-            self._forget(now_s)
-            if key not in self._made:
-                self._made[key] = {name: _Made() for name in (*_PARTS, _LOG)}
-                self._made[key][_NOTICES].next_s = now_s + _LATE_S
-            made = self._made[key]
+            key, now_s = (tuple(run.id for run in runs), merged), time.monotonic()
+            self._pages = {each: page for each, page in self._pages.items() if now_s - page.used_s < _FORGET_S}
+            if key not in self._pages:
+                self._pages[key] = _Page({name: _Made() for name in (*_PARTS, _LOG)}, now_s)
+                self._pages[key].made[_NOTICES].next_s = now_s + _LATE_S
+            page = self._pages[key]
+            page.used_s = now_s
             if runs:
-                self._refresh(key, runs, made)
-            return {name: text for part in made.values() for name, text in part.texts.items()}
+                self._refresh(page, runs, merged=merged)
+            return {name: text for part in page.made.values() for name, text in part.texts.items()}
 
-    def _refresh(self, key: Choice, watched: Sequence[WatchedRun], made: dict[str, _Made]) -> None:
+    def _refresh(self, page: _Page, watched: Sequence[WatchedRun], *, merged: bool) -> None:
         runs: dict[str, Run] = {}
         for each in watched:
             runs[each.id], changed = each.read()
             self._versions[each.id] = self._versions.get(each.id, 0) + changed
         shown = tuple((each.id, self._versions[each.id], str(each.summary.get("status"))) for each in watched)
-        before = self._shown.get(key)
-        if shown != before:
-            self._shown[key] = shown
-            is_turn = before is not None and [each[2] for each in shown] != [each[2] for each in before]
-            for part in made.values():
+        if shown != page.shown:
+            is_turn = bool(page.shown) and [each[2] for each in shown] != [each[2] for each in page.shown]
+            page.shown = shown
+            for part in page.made.values():
                 part.is_old = True
                 if is_turn:  # a run has started, ended or died: everything is worth making at once
                     part.next_s = 0.0
-        groups = group_runs(list(runs.values())) if key[1] else [Group(run.name, (run,)) for run in runs.values()]
+        groups = group_runs(list(runs.values())) if merged else [Group(run.name, (run,)) for run in runs.values()]
         for name, maker in _PARTS.items():
-            _make(made[name], _SHARES.get(name, _SHARE), partial(_make_texts, name, maker, groups))
-        made[_LOG].is_old = True  # a log may grow while nothing else does
-        _make(made[_LOG], _SHARE, lambda: {_LOG: _encode({each.name: read_log(each.folder) for each in watched})})
-
-    def _forget(self, now_s: float) -> None:
-        for key in [key for key, used_s in self._used_s.items() if now_s - used_s > 60.0]:
-            for kept in (self._used_s, self._made, self._shown):
-                kept.pop(key, None)
+            _make(page.made[name], _SHARES.get(name, _SHARE), partial(_make_texts, name, maker, groups))
+        page.made[_LOG].is_old = True  # a log may grow while nothing else does
+        _make(page.made[_LOG], _SHARE, lambda: {_LOG: _encode({each.name: read_log(each.folder) for each in watched})})
 
 
 def _make(part: _Made, share: float, maker: Callable[[], Texts]) -> None:

@@ -133,6 +133,9 @@ function lineChart(given) {
     }
     for (const line of lines) {
       picture.append(draw("path", { class: `line ${line.cls}`, d: pathOf(line.x, line.y, toX, toY) }));
+      if (line.x.length === 1 && options.bands && line.low && isNumber(line.low[0])) { // too little for a band
+        picture.append(draw("line", { class: `line ${line.cls}`, x1: toX(line.x[0]), x2: toX(line.x[0]), y1: toY(line.low[0]), y2: toY(line.high[0]) }));
+      }
       if (line.x.length <= 24) {
         line.x.forEach((x, i) => isNumber(line.y[i]) &&
           picture.append(draw("circle", { class: `dot ${line.cls}`, cx: toX(x), cy: toY(line.y[i]), r: 2.6 })));

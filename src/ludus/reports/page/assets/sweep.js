@@ -119,7 +119,7 @@ const SWEEP_SECTIONS = [
 ];
 
 startPage((data) => {
-  const { scheduler, search, seeds } = data.sweep, isPopulation = scheduler === "pbt" || scheduler === "pb2";
+  const { scheduler, search, seeds } = data.sweep, isPopulation = scheduler === "pbt";
   const how = isPopulation ? scheduler : `${search} search, scheduler ${scheduler}`;
   return { title: data.name, sections: SWEEP_SECTIONS, smoothing: 0, // curves are means already
     subtitle: `Sweep of ${data.world}: ${data.trials.length} of ${data.sweep.trials} trials, ${seeds} seed${seeds > 1 ? "s" : ""} each, ${how}; ${data.state}${data.reason ? `: ${data.reason}` : ""}; ${data.made}`,
