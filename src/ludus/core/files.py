@@ -90,10 +90,10 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, *, follow_links: bool = T
     return descriptor
 
 
-def read_regular(path: Path, *, limit: int) -> bytes:
+def read_regular(path: Path, *, limit: int, follow_links: bool = True) -> bytes:
     """Return the content of a regular file, or behind a link to one, of at most `limit` bytes; or raise FormatError."""
     try:
-        descriptor = open_regular(path)
+        descriptor = open_regular(path, follow_links=follow_links)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             size = os.fstat(descriptor).st_size
             content = bytearray()
@@ -124,12 +124,9 @@ def read_if_possible(path: Path, *, limit: int) -> bytes | None:
 def read_small(path: Path, limit: int) -> bytes | None:
     """Return the content of a file; None if it is missing, a link, too large or unreadable."""
     try:
-        descriptor = open_regular(path, follow_links=False)
-        with os.fdopen(descriptor, "rb") as file:
-            content = file.read(limit + 1)
-    except (OSError, ValueError):
+        return read_regular(path, limit=limit, follow_links=False)
+    except FormatError:
         return None
-    return content if len(content) <= limit else None
 
 
 def read_end(path: Path, size: int) -> list[str]:

@@ -197,21 +197,9 @@ def draw_score(axes: "Axes", data: CurveData) -> bool:
     return bool(len(when))
 
 
-def draw_ratings(axes: "Axes", data: CurveData) -> bool:
-    """Live ratings of the learner: Elo at the left, openskill, whose numbers are far smaller, at the right."""
-    drawn = False
-    for kind, title, first in (("rating_elo", "Elo", 0), ("rating_openskill", "openskill", 5)):
-        # rating_elo/1v1 where modes differ
-        names = [name for name in data.metrics.names if name.partition("/")[0] == kind]
-        shown = [(name, " ".join([title, *name.split("/")[1:]]), COLOURS[(first + index) % len(COLOURS)])
-                 for index, name in enumerate(names)]  # fmt: skip
-        drawn = _draw_metrics(axes.twinx() if drawn and names else axes, data, shown) or drawn
-    return drawn
-
-
 def draw_update(axes: "Axes", data: CurveData) -> bool:
     """Draw how well values explain returns, and how much was clipped."""
-    drawn = _draw_pair(axes, data, ("explained_variance", "explained variance"), ("clip_fraction", "clipped"))
+    drawn = _draw_twins(axes, data, {"explained_variance": "explained variance", "clip_fraction": "clipped"})
     if _has(data, "explained_variance") and axes.get_ylim()[0] < -1.0:
         axes.set_ylim(-1.0, 1.05)  # before anything is learned it can be any number below zero
     return drawn
@@ -258,12 +246,20 @@ def _draw_episodes(axes: "Axes", data: CurveData, column: str, metric: str, colo
     return True
 
 
-def _draw_pair(axes: "Axes", data: CurveData, left: tuple[str, str], right: tuple[str, str]) -> bool:
-    """Draw two metrics with their names, one on the left axis and the other on the right."""
-    drawn = _draw_metrics(axes, data, [(*left, COLOURS[0])])
-    if not _has(data, right[0]):
-        return drawn
-    return _draw_metrics(axes.twinx() if drawn else axes, data, [(*right, COLOURS[5])])
+def _draw_twins(axes: "Axes", data: CurveData, kinds: Mapping[str, str]) -> bool:
+    """Draw two kinds of metrics, by column and name: the first on the left axis, the other on the right one.
+
+    A kind has a curve per mode, as `rating_elo/1v1`.
+    """
+    drawn = False
+    for first, (kind, title) in zip((0, 5), kinds.items(), strict=True):
+        names = [name for name in data.metrics.names if name.partition("/")[0] == kind and _has(data, name)]
+        shown = [
+            (name, " ".join([title, *name.split("/")[1:]]), COLOURS[(first + index) % len(COLOURS)])
+            for index, name in enumerate(names)
+        ]
+        drawn = _draw_metrics(axes.twinx() if drawn and names else axes, data, shown) or drawn
+    return drawn
 
 
 def _draw_metrics(axes: "Axes", data: CurveData, curves: Sequence[tuple[str, str, str]]) -> bool:
@@ -318,8 +314,9 @@ Draw: TypeAlias = Callable[["Axes", CurveData], bool]
 
 draw_reward = partial(_draw_episodes, column="r", metric="episode_return", colour=COLOURS[0])
 draw_length = partial(_draw_episodes, column="l", metric="episode_length", colour=COLOURS[2])
-draw_losses = partial(_draw_pair, left=("policy_loss", "policy loss"), right=("value_loss", "value loss"))
-draw_entropy = partial(_draw_pair, left=("entropy", "entropy"), right=("approx_kl", "KL divergence"))
+draw_losses = partial(_draw_twins, kinds={"policy_loss": "policy loss", "value_loss": "value loss"})
+draw_entropy = partial(_draw_twins, kinds={"entropy": "entropy", "approx_kl": "KL divergence"})
+draw_ratings = partial(_draw_twins, kinds={"rating_elo": "Elo", "rating_openskill": "openskill"})
 
 PANELS: tuple[tuple[str, Draw], ...] = (
     ("Reward per episode", draw_reward),
