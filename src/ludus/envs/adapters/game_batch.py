@@ -17,7 +17,7 @@ from ludus.core.faults import let_pass
 from ludus.core.random import mix, stream_hash, stream_hash_tensor, uniform
 from ludus.core.state import FINITE, MAX_COUNT, Range
 from ludus.core.text import blame, plain_text, user_place
-from ludus.envs.adapters.games import Block, ContractError, Games, Maker, Plan
+from ludus.envs.adapters.games import Ask, Block, ContractError, Games, Maker, Plan
 from ludus.envs.base import BatchedEnv, Bots, EnvRequest, EnvSpec, Observations, StepResult, check_snapshot
 from ludus.envs.settings import EnvSettings
 from ludus.envs.spaces import action_bounds, draw_actions
@@ -365,25 +365,23 @@ class LocalBatch(GameBatch):
         self._is_open = True
 
     def _start_marked(self) -> None:
-        try:
-            self._games.reset(0)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"{self.spec.id}: {error}") from error
-        except BaseException as error:
-            raise self._fault(error) from error
+        self._ask(Ask.RESET)
         self._begin(np.flatnonzero(self._block.resets).tolist())
 
     def _play(self) -> None:
-        try:
-            ended = self._games.step(0)
-        except BaseException as error:
-            raise self._fault(error) from error
+        ended = self._ask(Ask.STEP)
         if ended:
             self._begin(ended)
 
     def _replay_marked(self) -> None:
+        self._ask(Ask.REPLAY)
+
+    def _ask(self, what: Ask) -> list[int]:
+        """Let the games start, play or replay, and return those that ended in a step."""
         try:
-            self._games.replay(0)
+            return self._games.ask(what, 0)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{self.spec.id}: {error}") from error
         except BaseException as error:
             raise self._fault(error) from error
 

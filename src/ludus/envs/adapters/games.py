@@ -195,8 +195,15 @@ class Games(ABC):
 
     def answer(self, code: int, slot: int, _payload: bytes) -> bytes:
         """Start or step games of a worker process; see `ludus.envs.worker_program.Host`."""
-        {Ask.RESET: self.reset, Ask.STEP: self.step, Ask.REPLAY: self.replay}[Ask(code)](slot)
+        self.ask(Ask(code), slot)
         return b""
+
+    def ask(self, what: Ask, slot: int) -> list[int]:
+        """Start, play or replay games, and return those that ended in a step."""
+        if what is Ask.STEP:
+            return self.step(slot)
+        (self.reset if what is Ask.RESET else self.replay)(slot)
+        return []
 
     def definition(self) -> str:
         """Return file and line where the environment defines the method that is being called."""
