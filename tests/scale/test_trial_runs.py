@@ -66,8 +66,9 @@ def test_a_fork_continues_exactly_where_its_source_was(plan: SweepPlan, tmp_path
     assert same.advance(None).points == end.points
     assert [*map(weights_of, same.runs())] == [*map(weights_of, source.runs())]
     # With a changed key it takes another way from there on.
-    changed = TrialRuns(plan, tmp_path, "trial-0003", {RATE: 0.05})  # its own file says where it is
-    assert changed.values == {RATE: 0.1}
+    with pytest.raises(FormatError, match="other values"):
+        TrialRuns(plan, tmp_path, "trial-0003", {RATE: 0.05})
+    changed = TrialRuns(plan, tmp_path, "trial-0003", {RATE: 0.1})
     assert {run.parent.name for run in changed.runs()} == {"fork-1"}
     assert changed.forks == [{"source": "trial-0001", "evaluations": 2, "before": {RATE: 0.05}}]
     ended = changed.advance(None)

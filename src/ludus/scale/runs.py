@@ -138,10 +138,16 @@ class TrialRuns:
     """
 
     def __init__(self, plan: SweepPlan, sweep: Path, name: str, values: Mapping[str, Any]) -> None:
-        """Open the folder of a trial; one that has not begun is made, with these values."""
+        """Open the folder of a trial; one that has not begun is made, with these values.
+
+        Raises:
+            FormatError: It has other values.
+        """
         self.name, self._plan, self._sweep, self._home = name, plan, sweep, sweep / TRIALS_FOLDER / name
         begun = read_trial(sweep, name)
-        self._set(begun.get("values", dict(values)), begun.get("forks", []))
+        if begun and begun["values"] != values:
+            raise FormatError(f"{self._home} is the folder of a trial with other values; move it away")
+        self._set(dict(values), begun.get("forks", []))
         if not begun:
             self._write()
 

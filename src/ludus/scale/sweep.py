@@ -9,9 +9,6 @@ synchronous: all trials are trained to the same evaluation, then the worst of th
 
 import logging
 import math
-import os
-import re
-import stat
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +18,19 @@ from typing import Any
 import numpy as np
 
 from ludus.core.errors import ConfigError, WorkerError
-from ludus.core.files import remove_folder, write_text_atomic
+from ludus.core.files import write_text_atomic
 from ludus.rewards.plugins import load_plugin
 from ludus.scale.cluster import describe_loss, first_signal, gpus_of, kill, ray_session, require_ray, worker_errors
 from ludus.scale.config import ASHA, SWEEP_FILE, SweepPlan, read_sweep
 from ludus.scale.results import RESULTS_FILE, WINNER_FILE, SweepResults, TrialRecord, read_results
 from ludus.scale.runs import STOP_FILE, TRIALS_FOLDER, Progress, TrialRuns, check_target
-from ludus.scale.stored import check_kind, check_run_files, lock_folder, write_stored
+from ludus.scale.stored import check_run_files, lock_folder, write_stored
 
 logger = logging.getLogger(__name__)
 
 _SECONDS_PER_HOUR = 3600.0
 _FILES = (SWEEP_FILE, RESULTS_FILE, WINNER_FILE, STOP_FILE)
 _FOLDERS = (TRIALS_FOLDER,)
-_TRIAL = re.compile(r"trial-[0-9]{4,9}")
 _MOST_NAMED = 5
 _MOST_LOSSES = 3  # of one trial's process, after which it has failed
 _FIRST_FAILURES = 3  # so many failed trials before any other one are a fault of the sweep
@@ -111,7 +107,6 @@ def resume_sweep(
         _check_waiting(results)
         require_ray()
         with ray_session(address):
-            _remove_orphans(results)
             write_stored(folder / SWEEP_FILE, plan)
             return SweepDriver(results, plugins, listener).run()
 
@@ -127,16 +122,6 @@ def _check_waiting(results: SweepResults) -> None:
     if gone:
         named = ", ".join(gone[:_MOST_NAMED]) + (" ..." if len(gone) > _MOST_NAMED else "")
         logger.warning("[WARN] %d trials begin again, since their folders are gone: %s", len(gone), named)
-
-
-def _remove_orphans(results: SweepResults) -> None:
-    """Remove trials that began after one that had not begun: they are in no order. Other things are left alone."""
-    trials = results.folder / TRIALS_FOLDER
-    for name in os.listdir(trials) if trials.is_dir() else ():  # noqa: PTH208 - names alone
-        number = int(name.removeprefix("trial-")) if _TRIAL.fullmatch(name) else 0
-        if number > len(results.trials) and name == TrialRecord(number=number, values={}).name:
-            check_kind(trials / name, stat.S_IFDIR)
-            remove_folder(trials / name)
 
 
 def _left_s(results: SweepResults) -> float:
@@ -317,11 +302,11 @@ class SweepDriver:
     def _train(self, record: TrialRecord) -> None:
         """Train a trial to its next decision."""
         decision = self._target if self._config.is_population else self._config.next_decision(record.evaluations)
-        actor = self._idle.pop() if self._idle else self._worker.remote(*self._arguments)
-        self._busy[actor.advance.remote(record.name, record.values, decision)] = actor, record
         if record.state != "running":
             record.state, record.reason = "running", ""
-            self._tell(record)
+            self._tell(record)  # `results.json` has every trial before its folder is there
+        actor = self._idle.pop() if self._idle else self._worker.remote(*self._arguments)
+        self._busy[actor.advance.remote(record.name, record.values, decision)] = actor, record
 
     def _take(self, reference: Any) -> None:  # noqa: ANN401 - Ray's
         """Take what a worker says of a trial, and decide how it goes on."""
