@@ -13,7 +13,6 @@ WORLD = World(
     display="ludus.worlds.city.display:DISPLAY",
     commands={
         "audit city": "ludus.worlds.city.commands:audit",
-        "audit guide": "ludus.worlds.city.commands:audit_guide",
         "city new-profile": "ludus.worlds.city.commands:new_profile",
         "bench vision": "ludus.worlds.city.commands:bench_vision",
     },
