@@ -330,4 +330,4 @@ if __name__ == "__main__":
         os.environ.setdefault(URL_VARIABLE, f"http://127.0.0.1:{server.server_port}/v1")
         run = ludus.train("city", preset="debug", overrides=[*settings, "world.num_envs=8", "evaluation=null"])
         server.shutdown()
-    print(f"[OK] {run.folder}; `ludus audit guide` says how often the advice was followed")
+    print(f"[OK] {run.folder}; its behavior_metrics.csv says how often the advice was followed")

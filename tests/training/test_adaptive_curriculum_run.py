@@ -80,15 +80,7 @@ class YardEnv(TinyEnv):
 
 register_env("yard-v1", YardEnv, YardSettings)
 
-ADAPTIVE = {
-    "kind": "adaptive",
-    "measure": "houses",
-    "patience": 5,
-    "lowest": 0.1,
-    "highest": 0.3,
-    "step": 0.1,
-    "exploring": {"built": 3.0},
-}
+ADAPTIVE = {"kind": "adaptive", "measure": "houses", "patience": 5, "exploring": {"built": 3.0}}
 STRATEGIC = {"kind": "strategic", "goals": ["houses", "calm"], "metrics": ["houses"], "ahead": 1, "every_iterations": 3}
 STUCK = {"name": "yard", "num_envs": GAMES, "settings": {"grows": False}}
 
@@ -134,7 +126,7 @@ def test_a_run_that_is_stuck_explores_more_and_rewards_it(tmp_path: Path) -> Non
         trainer.run()
     rows = _metrics(tmp_path)
     # What an iteration shows decides about the next one.
-    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.3])
+    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.05, 0.1, 0.15, 0.2])
     assert [row["steering_exploring"] for row in rows] == [1.0] * 4
     assert [row["steering_stuck_share"] for row in rows] == [1.0] * 4
     assert weights.seen == pytest.approx([0.1, 0.3, 0.3, 0.3])
@@ -145,7 +137,7 @@ def test_a_run_that_is_stuck_explores_more_and_rewards_it(tmp_path: Path) -> Non
 def test_a_run_that_gets_on_explores_little(tmp_path: Path) -> None:
     train(_config(ADAPTIVE), tmp_path)
     rows = _metrics(tmp_path)
-    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.1] * 4)
+    assert [row["exploration_frequency"] for row in rows] == pytest.approx([0.05] * 4)
     assert [row["steering_exploring"] for row in rows] == [0.0] * 4
 
 

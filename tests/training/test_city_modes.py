@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ludus.curriculum import adaptive
 from ludus.envs.registry import make_env
 from ludus.nn.heads import NOISE_SIZE
 from ludus.training import TrainConfig, Trainer
@@ -27,11 +28,7 @@ SMALL = [
 ]
 CHANGES = {
     "autonomous": [],
-    "adaptive": [
-        "adaptive_curriculum.patience=4",
-        "adaptive_curriculum.explore_above=0.01",
-        "adaptive_curriculum.build_below=0.0",
-    ],
+    "adaptive": ["adaptive_curriculum.patience=4"],
     "discovery": [],
     "goal": ["world.settings.goals.population=1"],
     "strategic": ["adaptive_curriculum.ahead=3", "adaptive_curriculum.every_iterations=1"],
@@ -82,7 +79,9 @@ def test_autonomous_explores_and_plays_any_kind_as_often_as_its_settings_say() -
     assert share_of_others == pytest.approx(0.3 * 0.2 * (count - explore - 1) / count, abs=0.006)
 
 
-def test_adaptive_explores_where_nothing_grows(tmp_path: Path) -> None:
+def test_adaptive_explores_where_nothing_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "EXPLORE_ABOVE", 0.01)
+    monkeypatch.setattr(adaptive, "BUILD_BELOW", 0.0)
     run("adaptive", tmp_path)
     assert [row["exploration_frequency"] for row in metrics(tmp_path)] == pytest.approx([0.05, 0.1])
     assert metrics(tmp_path)[0]["steering_exploring"] == 1.0

@@ -35,6 +35,9 @@ _CONFIDENCE = 0.95  # of the intervals
 FEWEST = 50  # blocks that each side of a comparison needs before it counts
 _MOST = 4.0  # by which the reward of a goal grows or shrinks at most
 _INERTIA = 0.9  # share of the old factors in the new ones, per iteration
+# Shares of stuck games at which a run begins to explore, and below which it returns to building.
+EXPLORE_ABOVE, BUILD_BELOW = 0.6, 0.4
+_LOWEST, _HIGHEST, _STEP = 0.05, 0.5, 0.05  # of the exploration frequency, and its change per iteration
 
 
 class Effect(NamedTuple):
@@ -198,7 +201,7 @@ class Adaptive:
     """
 
     def __init__(self, config: AdaptiveConfig) -> None:
-        self._config, self.is_exploring, self.frequency = config, False, config.lowest
+        self._config, self.is_exploring, self.frequency = config, False, _LOWEST
         self.stuck: float | None = None
 
     def record(self, stuck: float, windows: float) -> str | None:
@@ -212,12 +215,12 @@ class Adaptive:
             return None
         config, before = self._config, self.is_exploring
         self.stuck = stuck / windows
-        if self.stuck >= config.explore_above:
+        if self.stuck >= EXPLORE_ABOVE:
             self.is_exploring = True
-        elif self.stuck < config.build_below:
+        elif self.stuck < BUILD_BELOW:
             self.is_exploring = False
-        moved = self.frequency + (config.step if self.is_exploring else -config.step)
-        self.frequency = round(min(max(moved, config.lowest), config.highest), 9)
+        moved = self.frequency + (_STEP if self.is_exploring else -_STEP)
+        self.frequency = round(min(max(moved, _LOWEST), _HIGHEST), 9)
         if self.is_exploring == before:
             return None
         share, mode = f"{self.stuck:.0%} of the games", "exploring" if self.is_exploring else "building"

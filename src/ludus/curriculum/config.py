@@ -98,30 +98,13 @@ class AdaptiveConfig(_Frozen):
         kind: `adaptive`.
         measure: State metric of the world that has to grow.
         patience: Decisions without growth after which a game is stuck; fewer than `ppo.n_steps`.
-        explore_above: Share of stuck games at which the run begins to explore.
-        build_below: Share of stuck games below which it returns to building.
-        lowest: Lowest exploration frequency, with which the run begins.
-        highest: Highest exploration frequency.
-        step: Change of the frequency per iteration.
         exploring: Factors of reward terms while the run explores.
     """
 
     kind: Literal["adaptive"] = "adaptive"
     measure: Name
     patience: int = Field(default=40, ge=1, le=MAX_STEPS)
-    explore_above: Share = 0.6
-    build_below: Share = 0.4
-    lowest: Share = 0.05
-    highest: Share = 0.5
-    step: Annotated[float, Field(gt=0.0, le=1.0)] = 0.05
     exploring: dict[str, Annotated[float, Field(ge=0.0, le=MAX_FACTOR)]] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        for low, high in (("build_below", "explore_above"), ("lowest", "highest")):
-            if getattr(self, low) > getattr(self, high):
-                raise ValueError(f"{low} {getattr(self, low):g} must not exceed {high} {getattr(self, high):g}")
-        return self
 
 
 class StrategicConfig(_Frozen):

@@ -13,7 +13,6 @@ WORLD = World(
     display="ludus.worlds.city.display:DISPLAY",
     commands={
         "audit": "ludus.worlds.city.commands:audit",
-        "audit-guide": "ludus.worlds.city.commands:audit_guide",
         "new-profile": "ludus.worlds.city.commands:new_profile",
     },
 )

@@ -1,16 +1,12 @@
-"""City's own commands: `ludus audit city`, `audit guide` and `city new-profile`."""
+"""City's own commands: `ludus city audit` and `city new-profile`."""
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ludus.cli.console import echo, print_json, print_table
-from ludus.cli.options import AsJson, RunFolder, latest_run
-
-if TYPE_CHECKING:
-    from ludus.core.intervals import Interval
+from ludus.cli.options import AsJson
 
 
 def audit(
@@ -45,31 +41,6 @@ def _print_audit(measured: dict[str, Any]) -> None:
     }
     rows = [tuple(form.format(**field) for form in columns.values()) for field in measured["fields"]]
     print_table(tuple(columns), rows)
-
-
-def audit_guide(run: RunFolder = None, json: AsJson = False) -> None:
-    """Tell how often the guide of a run was asked, answered and followed, and whether following it paid."""
-    from ludus.core.intervals import Interval
-    from ludus.reports.run_data import read_run
-    from ludus.worlds.city.metrics import guide_report
-
-    report = guide_report(read_run(Path(run or latest_run())).episode_metrics)
-    if json:
-        print_json({name: _ends(part) if isinstance(part, Interval) else part for name, part in report.items()})
-        return
-    print_table(("count", "total"), [(name, f"{total:,.0f}") for name, total in report["counts"].items()])
-    estimates = {
-        "share of advice that was followed": report["followed_share"],
-        "people until the next question, followed": report["gain_followed"],
-        "people until the next question, ignored": report["gain_ignored"],
-        "difference": report["difference"],
-    }
-    rows = [
-        (name, "none", "") if found is None else (name, f"{found.estimate:.3g}", f"{found.low:.3g} to {found.high:.3g}")
-        for name, found in estimates.items()
-    ]
-    print_table(("estimate", "value", "95 % interval"), rows)
-    echo("A correlation: the agent chose when to follow, so other things than the advice may explain the difference.")
 
 
 def new_profile(
@@ -109,6 +80,3 @@ def new_profile(
         echo(f"Letters are learned. Train with: ludus train city --game {file} --preset quick")
 
 
-def _ends(interval: "Interval") -> dict[str, float | None]:
-    """Return the parts of an interval; None where it has no end."""
-    return {name: value if math.isfinite(value) else None for name, value in interval._asdict().items()}

@@ -7,10 +7,10 @@ that must exist, is checked against the whole document, which is the context of 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from ludus.config import suggest
 from ludus.core.errors import ActionError
-from ludus.worlds.city.drivers.driver import Button, Click, Drag, Gesture, Key, Move, Point, Region, Scroll, Wait
+from ludus.worlds.city.drivers.driver import Click, Drag, Gesture, Key, Move, Point, Region, Scroll, Wait
 from ludus.worlds.city.perception.reading import Kind
 
 Accounts = Literal["year", "month", "day"]
@@ -153,6 +153,8 @@ class Section(BaseModel):
 class Step(Section):
     """One operation: exactly one of `click`, `move`, `drag`, `key`, `scroll`, `wait_s`, `rest_s` and `prompt`."""
 
+    removed_keys: ClassVar[Mapping[str, str]] = {"button": "city.md#settings-that-went"}
+
     click: Place | None = None  # where to click
     move: Place | None = None  # where to move the pointer
     drag: Box | None = None  # start and end: x, y, x, y
@@ -163,7 +165,6 @@ class Step(Section):
     rest_s: Seconds | None = None  # how long nothing is done, such as while a menu comes up
     prompt: PromptLine | None = None  # see `Ask`
     at: Place | None = None  # where the wheel is turned
-    button: Button = "left"  # mouse button of `click` and `drag`
     times: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1  # number of repetitions
 
     @model_validator(mode="after")
@@ -180,11 +181,11 @@ class Step(Section):
     def operation(self) -> Operation:
         """The operation, once."""
         if self.click is not None:
-            return Click(self.click, self.button)
+            return Click(self.click)
         if self.move is not None:
             return Move(self.move)
         if self.drag is not None:
-            return Drag(*_ends(self.drag), self.button)
+            return Drag(*_ends(self.drag))
         if self.key is not None:
             return Key(self.key)
         if self.scroll is not None and self.at is not None:
@@ -501,6 +502,8 @@ class Grid:
 class GameProfile(Section):
     """Everything that is known about a game that is played through the screen."""
 
+    removed_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(("likeness", "templates"), "city.md#settings-that-went")
+
     title: Line  # the game's name for people
     packages: Annotated[tuple[Line, ...], Field(min_length=1)]  # debian packages that it needs
     launch: Launch  # how it is started
@@ -517,8 +520,6 @@ class GameProfile(Section):
     camera: dict[Name, Steps] = Field(default_factory=dict)  # steps that move the view, by name
     dialogs: dict[Name, Dialog] = Field(default_factory=dict)  # windows that may appear, and how they are closed
     landmarks: Annotated[dict[Name, Landmark], Field(min_length=1)]  # what must be visible for the game to be there
-    likeness: Annotated[Number, Field(gt=0, le=1)] = 0.99  # share of equal pixels from which a part looks as learned
-    templates: tuple[RegionName, ...] = ()  # further regions whose pictures are learned
     pause: Pause = Pause()  # how it is paused between decisions
     settle: Settle = Settle()  # when its picture can be trusted
     input: Input = Input()  # timing of mouse and keyboard
@@ -570,7 +571,7 @@ class GameProfile(Section):
         """Names of the regions whose pictures are learned from a fresh city."""
         paused = () if self.pause.region is None else (self.pause.region,)
         marks = (landmark.region for landmark in self.landmarks.values())
-        return tuple(dict.fromkeys((*marks, *self.reset.fresh, *paused, *self.templates)))
+        return tuple(dict.fromkeys((*marks, *self.reset.fresh, *paused)))
 
     def slider_point(self, name: str, value: float) -> Point:
         """Return where a slider is clicked to set a value, clipped to its range."""

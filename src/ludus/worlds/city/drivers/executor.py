@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Box, Click, Drag, Key, Move, Point, Scroll, Wait
 from ludus.worlds.city.drivers.launch import GamePrompt, clock_speed
-from ludus.worlds.city.perception.pictures import LearnedPictures, likeness
+from ludus.worlds.city.perception.pictures import LIKENESS, LearnedPictures, likeness
 from ludus.worlds.city.profile_schema import Ask, GameProfile, Operation, Rest, Sign, Ticks, operations
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.xserver import Window, wait_for_change, wait_until, wait_until_still
@@ -101,7 +101,7 @@ class GestureExecutor:
         if name not in self._pictures:
             return True
         seen = self.session.capture.grab(self._box(name))
-        return likeness(self._pictures[name], seen) >= self._profile.likeness
+        return likeness(self._pictures[name], seen) >= LIKENESS
 
     def _do_all(self, steps: Sequence[Operation], seed: int = 0, ticks: int = 0) -> None:
         hands, slow = self.session.input, self._profile.input

@@ -14,7 +14,7 @@ from ludus.core.errors import GameLostError
 from ludus.worlds.city.drivers.driver import Frame, Incident, Trouble, TroubleKind
 from ludus.worlds.city.drivers.executor import GestureExecutor
 from ludus.worlds.city.drivers.launch import GamePrompt, check_installed, forget_clock, start_game
-from ludus.worlds.city.perception.pictures import LearnedPictures, cache_folder, likeness
+from ludus.worlds.city.perception.pictures import LIKENESS, LearnedPictures, cache_folder, likeness
 from ludus.worlds.city.profile_schema import GameProfile, Operation, operations
 from ludus.worlds.city.screen.session import ScreenSession
 from ludus.worlds.city.screen.xserver import Window, wait_until, wait_until_still
@@ -230,7 +230,7 @@ class X11Driver(contextlib.AbstractContextManager["X11Driver"]):
     def _check_looks(self, regions: Iterable[str], frame: Frame) -> None:
         """Raise GameLostError if a region does not look as it was learned."""
         for name in regions:
-            self.pictures.check(name, self.profile.regions[name].cut(frame), self.profile.likeness)
+            self.pictures.check(name, self.profile.regions[name].cut(frame))
 
     def _learn(self) -> Frame:
         """Learn the pictures of a fresh game, whose starts must look the same; return that of the new city."""
@@ -241,7 +241,7 @@ class X11Driver(contextlib.AbstractContextManager["X11Driver"]):
             seen = {name: regions[name].cut(frame).copy() for name in self.profile.learned_regions}
             for landmark in self.profile.landmarks.values():
                 _check_contrast(seen[landmark.region], f"the landmark {landmark.region}")
-            if last and all(likeness(last[name], seen[name]) >= self.profile.likeness for name in seen):
+            if last and all(likeness(last[name], seen[name]) >= LIKENESS for name in seen):
                 self.pictures.learn(seen)
                 return frame
             last = seen
@@ -300,7 +300,7 @@ class X11Driver(contextlib.AbstractContextManager["X11Driver"]):
         return next(fitting, None)
 
     def _is_seen(self, region: str, frame: Frame) -> bool:
-        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= self.profile.likeness
+        return likeness(self.pictures[region], self.profile.regions[region].cut(frame)) >= LIKENESS
 
     def _checked_executor(self) -> GestureExecutor:
         """Return the executor if the game can be seen and acted on."""

@@ -34,6 +34,7 @@ def png(picture: NDArray[np.uint8]) -> bytes:
 
 
 _MAX_BYTES = 4_000_000
+LIKENESS = 0.99  # share of equal pixels from which a part of the screen looks as it was learned
 
 
 def cache_folder() -> Path:
@@ -68,13 +69,13 @@ class LearnedPictures(dict[str, Frame]):
             self[name] = picture.copy()
             write_atomic(self.folder / f"{name}.png", png(picture))
 
-    def check(self, name: str, seen: Frame, enough: float) -> None:
-        """Raise GameLostError if less than a share `enough` of a part of the screen looks as it was learned."""
+    def check(self, name: str, seen: Frame) -> None:
+        """Raise GameLostError if a part of the screen does not look as it was learned."""
         alike = likeness(self[name], seen)
-        if alike < enough:
+        if alike < LIKENESS:
             raise GameLostError(
                 f"{name} does not look as expected: {alike:.1%} of its pixels match {self.folder / name}.png "
-                f"({enough:.0%} are required); if the game itself has changed, remove that folder to relearn it"
+                f"({LIKENESS:.0%} are required); if the game itself has changed, remove that folder to relearn it"
             )
 
 
