@@ -2,7 +2,7 @@
 
     python benchmarks/city_vision.py [--states 600 --real-states 320] [--out docs/data/city_vision.json]
 
-The first is what `ludus audit city` prints. Both games are measured, which needs the Debian packages micropolis,
+The first is what `ludus city audit` prints. Both games are measured, which needs the Debian packages micropolis,
 micropolis-data and xvfb; with libfaketime decisions of Micropolis take less time.
 """
 

@@ -97,10 +97,10 @@ ADDED = 8  # hidden units of each layer of a copy; fewer are used, but tensor co
 STEPS = ("base", "members", "ceiling", "answers")
 RECORDED = ("ceiling-told-", "ceiling-chrono-")  # results of code that was removed
 # What agents of the ceiling are made of.
-LSTM = {"kind": "lstm", "size": 128, "skip": True}
+LSTM = {"size": 128, "skip": True}
 # Keeps blows and clashes alone, and learns to foresee the actions that decide them.
 EVENTS = {
-    "kind": "streaming", "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33, "condition": "film",
+    "layers": 2, "heads": 4, "width": 64, "feedforward": 256, "window": 33,
     "block": ["self", "opponent", "world"], "events": ["self.state_stun", "opponent.state_stun"],
     "stop_gradient": True, "predict_actions": 1.0, "predict_before_events": True,
 }  # fmt: skip

@@ -38,8 +38,8 @@ class LearnCase(NamedTuple):
 
 
 _MLP = {"net_arch": {"pi": [128, 128], "vf": [128, 128]}, "activation": "tanh"}
-_LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"kind": "lstm", "size": 256}}
-_FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"kind": "lstm", "size": 512}}
+_LSTM = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "recurrent": {"size": 256}}
+_FULL = {"net_arch": {"pi": [96, 96], "vf": [96, 96]}, "strategy": {}, "recurrent": {"size": 512}}
 _BF16 = {"bfloat16": True}
 
 # Of brawl, by device type and name. Batch shapes suit the device; networks are the same everywhere, and so are the

@@ -81,7 +81,7 @@ def test_what_counts_as_fetched_from_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("page", "texts"),
     [
-        ("reference/cli.html", ["ludus tournament", "--elimination", "ludus audit city"]),
+        ("reference/cli.html", ["ludus tournament", "--elimination", "ludus city audit"]),
         ("reference/configuration.html", ["gae_lambda", "memory_lr_scale", "snapshot_every_env_steps"]),
         ("reference/api.html", ["ludus.train", "ludus.BaseCallback", "on_rollout_end"]),
         ("reference/events.html", ["stun_hits", "Hits landed on an opponent that was still stunned"]),

@@ -24,7 +24,7 @@ def walk_gpu() -> str:
 
 
 def gait_numbers() -> str:
-    """Returns the numbers of steps and strides of the shipped walker; of `ludus gait`."""
+    """Returns the numbers of steps and strides of the shipped walker; of `ludus mimic gait`."""
     lines = [
         [f"`{name}`", "n/a" if row["value"] is None else f"{row['value']:.3g}", row["unit"], row["usual"] or ""]
         for name, row in read_json("mimic_gait.json")["numbers"].items()
@@ -33,7 +33,7 @@ def gait_numbers() -> str:
 
 
 def gait_joints() -> str:
-    """Returns how far its joints, and those of the reference, are from those of people; of `ludus gait`."""
+    """Returns how far its joints, and those of the reference, are from those of people; of `ludus mimic gait`."""
     document = read_json("mimic_gait.json")
     reference = {f"reference_{kind}": row for kind, row in document["reference"]["distances"].items()}
     lines = [
@@ -52,7 +52,7 @@ def gait_joints() -> str:
 
 
 def gait_pushes() -> str:
-    """Returns who survives pushes; of `ludus gait`."""
+    """Returns who survives pushes; of `ludus mimic gait`."""
     rows = read_json("mimic_gait.json")["recovery"]
     lines = [
         [

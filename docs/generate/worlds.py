@@ -28,7 +28,7 @@ from ludus.rewards.step_info import StepInfo
 from ludus.rewards.terms import terms_of
 from ludus.training.presets import load_run_config
 from ludus.worlds.brawl.observation import FIELDS as BRAWL_FIELDS
-from ludus.worlds.rocket.observation import LAYOUTS
+from ludus.worlds.rocket.observation import LAYOUT
 
 WORLDS = ("brawl", "rocket", "mimic", "city", "roshambo")
 _MEANINGS = Path(__file__).with_name("meanings.yaml")
@@ -98,12 +98,12 @@ def space_name(space: spaces.Space[Any]) -> str:
 
 
 def observation(layout: str) -> str:
-    """Return the table of an observation vector: `brawl`, `rocket-compact` or `rocket-full`.
+    """Return the table of an observation vector: `brawl` or `rocket`.
 
     Neighbours with equal range and meaning share a row; of equal slots, and of the opponent's copy of the player's own
     block, only the first is shown.
     """
-    fields: Sequence[Any] = BRAWL_FIELDS if layout == "brawl" else LAYOUTS[layout.removeprefix("rocket-")].fields
+    fields: Sequence[Any] = BRAWL_FIELDS if layout == "brawl" else LAYOUT.fields
     rows = []
     for group in _grouped(fields):
         block, _, name = fields[group[0]].name.partition(".")

@@ -77,7 +77,7 @@ def test_unknown_names_are_explained(run: Run) -> None:
         (("demo", "mimic", "--agent", "champion"), "it plays brawl-v1, not mimic-v1"),
         (("demo", "rookie", "--agent", "champion"), "rookie is an agent, and so is --agent champion"),
         (("play", "brawl", "--against", "striker"), "it plays rocket-v2, not brawl-v1"),
-        (("rlbot", "champion"), "was trained in brawl-v1; RLBot needs an agent of rocket"),
+        (("rocket", "rlbot", "champion"), "was trained in brawl-v1; RLBot needs an agent of rocket"),
         (("eval",), "name the folder of a run or an agent that `ludus agents` lists"),
     ):
         code, out, err = run(*arguments)
@@ -127,7 +127,7 @@ def test_a_person_plays_against_a_shipped_agent(run: Run, here: Path, monkeypatc
 
 
 def test_an_agent_of_rocket_becomes_a_bot_of_rlbot(run: Run, here: Path) -> None:
-    code, _, err = run("rlbot", "novice")
+    code, _, err = run("rocket", "rlbot", "novice")
     assert code == 0, err
     assert (here / "novice-rlbot" / "agent.ludus").read_bytes() == agent_path("novice").read_bytes()
 

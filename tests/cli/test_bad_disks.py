@@ -70,7 +70,7 @@ def test_a_bad_disk_is_an_error_with_a_path_and_a_reason(
     monkeypatch.chdir(good_run)
     places = {"disk": small_disk.path, "run": good_run}
     if name == "motion show":
-        assert run("motion", "export", good_run / "gait.csv")[0] == 0
+        assert run("mimic", "motion", "export", good_run / "gait.csv")[0] == 0
     if name == "replay":
         pytest.importorskip("pygame")
         assert run("demo", "brawl", "--frames", 3, "--video", good_run / "x.mp4", "--record", "match.replay")[0] == 0

@@ -1,4 +1,4 @@
-"""Tests of `ludus motion`: export, show as table, JSON and picture, and errors as one message."""
+"""Tests of `ludus mimic motion`: export, show as table, JSON and picture, and errors as one message."""
 
 import json
 from collections.abc import Callable
@@ -12,10 +12,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 def test_export_and_show(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "new" / "gait.csv"
-    code, out, _ = run("motion", "export", file, "--speed", 1.0)
+    code, out, _ = run("mimic", "motion", "export", file, "--speed", 1.0)
     assert code == 0
     assert f"256 frames of walk written to {file}" in out
-    code, out, _ = run("motion", "show", file)
+    code, out, _ = run("mimic", "motion", "show", file)
     assert code == 0
     lines = {line.split("  ")[0]: line for line in out.splitlines()}
     assert "at 104.079 Hz" in lines["frames"]
@@ -27,8 +27,8 @@ def test_export_and_show(run: Run, tmp_path: Path) -> None:
 
 def test_show_draws_a_picture_and_prints_json(run: Run, tmp_path: Path) -> None:
     file, picture = tmp_path / "gait.csv", tmp_path / "pictures" / "motion.png"
-    run("motion", "export", file, "--walker", "walker-13")
-    code, out, _ = run("motion", "show", file, "--walker", "walker-13", "--out", picture, "--json")
+    run("mimic", "motion", "export", file, "--walker", "walker-13")
+    code, out, _ = run("mimic", "motion", "show", file, "--walker", "walker-13", "--out", picture, "--json")
     assert code == 0
     summary = json.loads(out)
     assert summary["natural_speed_m_s"] == pytest.approx(1.25, abs=0.02)
@@ -43,9 +43,9 @@ def test_show_draws_a_picture_and_prints_json(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_larger_body_takes_longer_strides(run: Run, tmp_path: Path) -> None:
-    run("motion", "export", tmp_path / "a.csv")
+    run("mimic", "motion", "export", tmp_path / "a.csv")
     lengths = [
-        json.loads(run("motion", "show", tmp_path / "a.csv", "--height", height, "--json")[1])["stride_length_m"]
+        json.loads(run("mimic", "motion", "show", tmp_path / "a.csv", "--height", height, "--json")[1])["stride_length_m"]
         for height in (1.6, 1.9)
     ]
     assert lengths[1] / lengths[0] == pytest.approx(1.9 / 1.6, rel=0.02)
@@ -53,7 +53,7 @@ def test_a_larger_body_takes_longer_strides(run: Run, tmp_path: Path) -> None:
 
 def test_a_scuffing_foot_is_told(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
-    run("motion", "export", file)
+    run("mimic", "motion", "export", file)
     _, head, names, *rows = file.read_text().splitlines()
     column = names.split(",").index("left_knee_deg")
     stiff = []
@@ -62,7 +62,7 @@ def test_a_scuffing_foot_is_told(run: Run, tmp_path: Path) -> None:
         cells[column] = str(0.5 * float(cells[column]) + 3.0)
         stiff.append(",".join(cells))
     file.write_text("\n".join([head, names, *stiff]))
-    code, out, _ = run("motion", "show", file)
+    code, out, _ = run("mimic", "motion", "show", file)
     assert code == 0
     assert "note: the swinging foot scuffs the ground" in out
 
@@ -71,7 +71,7 @@ def test_a_trial_beyond_the_motions_speeds_is_warned_of(
     run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file, folder = tmp_path / "slow.csv", tmp_path / "run"
-    run("motion", "export", file, "--speed", 0.7)
+    run("mimic", "motion", "export", file, "--speed", 0.7)
     rate_hz = float(file.read_text().partition("rate_hz: ")[2].split()[0])
     slower = f"rate_hz: {0.8 * rate_hz:g}"  # 0.56 m/s, followed up to 0.78
     file.write_text(file.read_text().replace(f"rate_hz: {rate_hz:g}", slower))
@@ -103,7 +103,7 @@ def test_errors_are_one_message(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = run("motion", *arguments)
+    code, _, err = run("mimic", "motion", *arguments)
     assert code == 2
     assert err.startswith("[ERROR] ")
     assert said in err

@@ -1,4 +1,4 @@
-"""Tests of `ludus motion import`: the printed tables, the files it writes, corrections, and errors as one message."""
+"""Tests of `ludus mimic motion import`: the printed tables, the files it writes, corrections, and errors as one message."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def test_import_writes_a_motion_that_can_be_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("walk.bvh").write_text(walk)
-    code, out, err = run("motion", "import", "walk.bvh")
+    code, out, err = run("mimic", "motion", "import", "walk.bvh")
     assert code == 0, err
     cells = {line.split("  ")[0]: line.split("  ")[-1].strip() for line in out.splitlines()}
     assert cells["up axis"] == "y"
@@ -34,7 +34,7 @@ def test_import_writes_a_motion_that_can_be_shown(
     assert float(cells["standing feet float"].split()[0]) < 6.5
     assert "[OK] 180 frames written to walk.csv" in out
     assert "[OK] 2 strides at 1.25 m/s" in out
-    code, out, _ = run("motion", "show", "walk.csv", "--json")
+    code, out, _ = run("mimic", "motion", "show", "walk.csv", "--json")
     assert code == 0
     assert json.loads(out)["natural_speed_m_s"] == pytest.approx(1.25, rel=0.02)
 
@@ -44,17 +44,17 @@ def test_a_map_is_written_corrected_and_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("walk.bvh").write_text(walk.replace("mixamorig:RightLeg", "Tail"))
-    code, _, err = run("motion", "import", "walk.bvh")
+    code, _, err = run("mimic", "motion", "import", "walk.bvh")
     assert code == 2
     assert "no joint was found for right_knee" in err
     assert "--write-map" in err
-    code, out, err = run("motion", "import", "walk.bvh", "--write-map", "map.yaml")
+    code, out, err = run("mimic", "motion", "import", "walk.bvh", "--write-map", "map.yaml")
     assert code == 0, err
     text = Path("map.yaml").read_text()
     assert "  right_knee: null\n" in text
     assert "  left_knee: 'mixamorig:LeftLeg'\n" in text
     Path("map.yaml").write_text(text.replace("right_knee: null", "right_knee: Tail") + "unit_m: 0.01\n")
-    code, out, err = run("motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.csv", "--json")
+    code, out, err = run("mimic", "motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.csv", "--json")
     assert code == 0, err
     report = json.loads(out)
     assert report["joints"]["right_knee"] == "Tail"
@@ -68,7 +68,7 @@ def test_a_part_that_is_no_walk_is_written_with_a_warning(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("walk.bvh").write_text(walk)
-    code, out, err = run("motion", "import", "walk.bvh", "--start", 0.5, "--stop", 1.0)
+    code, out, err = run("mimic", "motion", "import", "walk.bvh", "--start", 0.5, "--stop", 1.0)
     assert code == 0
     assert "[OK] 30 frames written to walk.csv" in out
     assert "[WARN] a walker cannot imitate all of it: motion file walk.csv" in err
@@ -85,7 +85,7 @@ def test_the_walker_is_filmed_beside_the_recording(run: Run, tmp_path: Path, wal
         pytest.skip(f"needs OpenGL, from the Debian packages libegl1 and libegl-mesa0, or libosmesa6: {error}")
     file, video = tmp_path / "walk.bvh", tmp_path / "walk.mp4"
     file.write_text(walk)
-    code, out, err = run("motion", "import", file, "--stop", 0.34, "--out", tmp_path / "walk.csv", "--video", video)
+    code, out, err = run("mimic", "motion", "import", file, "--stop", 0.34, "--out", tmp_path / "walk.csv", "--video", video)
     assert code == 0, err
     assert f"[OK] video written to {video}" in out
     assert imageio.count_frames_and_secs(str(video))[0] == 10
@@ -109,7 +109,7 @@ def test_errors_are_one_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("walk.bvh").write_text(walk)
-    code, _, err = run("motion", "import", *arguments)
+    code, _, err = run("mimic", "motion", "import", *arguments)
     assert code == 2
     assert err.startswith("[ERROR] ")
     assert said in err

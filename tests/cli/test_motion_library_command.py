@@ -11,19 +11,19 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def test_list_names_motions_and_what_can_be_imitated(run: Run) -> None:
-    code, out, _ = run("motion", "list")
+    code, out, _ = run("mimic", "motion", "list")
     assert code == 0
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert lines["run-2.5"].endswith("world.settings.motion=run-2.5")
     assert "walker-13" in lines["turn-left"]
     assert lines["stairs-up"].endswith("world.settings.motion=stairs-up")
-    rows = json.loads(run("motion", "list", "--json")[1])
+    rows = json.loads(run("mimic", "motion", "list", "--json")[1])
     assert {row["name"]: row["speed_m_s"] for row in rows}["walk-slow"] == 0.4
 
 
 def test_show_tells_and_draws_a_motion_of_the_package(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "march.png"
-    code, out, err = run("motion", "show", "march", "--out", picture)
+    code, out, err = run("mimic", "motion", "show", "march", "--out", picture)
     assert code == 0, err
     lines = {line.split("  ")[0]: line for line in out.splitlines()}
     assert lines["speed"].split()[1:] == ["0.90", "m/s"]
@@ -31,16 +31,16 @@ def test_show_tells_and_draws_a_motion_of_the_package(run: Run, tmp_path: Path) 
     assert f"[OK] picture written to {picture}" in out
     pixels = imread(picture)
     assert (pixels[90:460, :, :3].min(axis=2) < 0.6).mean() > 0.01
-    summary = json.loads(run("motion", "show", "turn-left", "--walker", "walker-13", "--json")[1])
+    summary = json.loads(run("mimic", "motion", "show", "turn-left", "--walker", "walker-13", "--json")[1])
     assert len(summary["joints"]) == 13
     assert summary["quality"]["slide_mm"] < 11.0
 
 
 def test_export_writes_a_motion_that_loads(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("motion", "export", tmp_path / "march.csv", "--motion", "march")
+    code, out, err = run("mimic", "motion", "export", tmp_path / "march.csv", "--motion", "march")
     assert code == 0, err
     assert "400 frames of march written to" in out
-    summary = json.loads(run("motion", "show", tmp_path / "march.csv", "--json")[1])
+    summary = json.loads(run("mimic", "motion", "show", tmp_path / "march.csv", "--json")[1])
     assert summary["natural_speed_m_s"] == pytest.approx(0.9, rel=0.05)
     assert summary["period_s"] == pytest.approx(1.0, rel=0.01)
 
@@ -69,7 +69,7 @@ def test_errors_are_one_message(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = run("motion", *arguments)
+    code, _, err = run("mimic", "motion", *arguments)
     assert code == 2
     assert err.startswith("[ERROR] ")
     assert said in err

@@ -34,7 +34,7 @@ OPTIONS = sorted(float_options(get_command(app)))
 
 def test_options_of_several_groups_are_found() -> None:
     found = {(path[0], option) for path, option in OPTIONS}
-    assert {("motion", "--start"), ("analyze", "--seconds"), ("demo", "--fps")} <= found
+    assert {("mimic", "--start"), ("analyze", "--seconds"), ("demo", "--fps")} <= found
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
@@ -54,7 +54,7 @@ def test_absurd_numbers_of_an_import_are_no_traceback(
     monkeypatch.chdir(tmp_path)
     walker = make_walker(MimicConfig())
     Path("walk.bvh").write_text(bvh_text(walker, gait_clip(walker, 1.25, 60.0, 2.0), STYLES["mixamo"]))
-    code, _, err = run("motion", "import", "walk.bvh", f"{option}={text}")
+    code, _, err = run("mimic", "motion", "import", "walk.bvh", f"{option}={text}")
     fits = (option, text) in {("--start", "0"), ("--start", "1e-308"), ("--stop", "1e308")}
     assert code == (0 if fits else 2), err
     assert "Traceback" not in err
@@ -63,7 +63,7 @@ def test_absurd_numbers_of_an_import_are_no_traceback(
 @pytest.mark.parametrize("text", ["0", "-1", "1e308", "-1e308", "1e-308"])
 @pytest.mark.parametrize("option", ["--speed", "--rate", "--height"])
 def test_absurd_numbers_of_an_export_are_no_traceback(run: Run, tmp_path: Path, option: str, text: str) -> None:
-    code, _, err = run("motion", "export", tmp_path / "walk.csv", f"{option}={text}")
+    code, _, err = run("mimic", "motion", "export", tmp_path / "walk.csv", f"{option}={text}")
     assert code == 2
     assert option.removeprefix("--") in err
     assert "Traceback" not in err

@@ -1,4 +1,4 @@
-"""`ludus rlbot AGENT [DIR]`: a folder for RLBot, or one line that says why not."""
+"""`ludus rocket rlbot AGENT [DIR]`: a folder for RLBot, or one line that says why not."""
 
 import json
 import runpy
@@ -45,11 +45,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_folder_is_written_and_tested(run: "Run", make_agent: MakeAgent, place: Path) -> None:
     agent = make_agent("rocket")
-    code, out, err = run("rlbot", agent)
+    code, out, err = run("rocket", "rlbot", agent)
     assert code == 0, err
     assert out.startswith("[OK] rocket-run-rlbot: a bot for RLBot v5, offline; 1220 packets replayed, 156 ")
     assert check_folder(place / "rocket-run-rlbot").packets == 1220
-    code, out, err = run("rlbot", agent, "bots/mine", "--json")
+    code, out, err = run("rocket", "rlbot", agent, "bots/mine", "--json")
     assert code == 0, err
     said = json.loads(out)
     assert (said["folder"], said["packets"], said["file"]) == ("bots/mine", 1220, "bots/mine/agent.ludus")
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_one_line(run: "Run", make_agent: MakeAgent, place: Pat
         ((make_agent("brawl"),), "brawl-v1"),
         ((make_agent("rocket"), "full"), "export"),
     ):
-        code, _, err = run("rlbot", *arguments)
+        code, _, err = run("rocket", "rlbot", *arguments)
         assert code == 2
         assert err.startswith("[ERROR]")
         assert fault in err
@@ -86,11 +86,11 @@ def test_an_agent_with_a_network_of_the_user_needs_its_plugin(
         policy = Policy(env.spec, PolicyConfig(module="rlbot_net.py:Net"))
     save_checkpoint(place / "mine", agent_checkpoint(policy.spec, policy.config, policy.state()))
     forget()
-    code, _, err = run("rlbot", "mine", "bot")
+    code, _, err = run("rocket", "rlbot", "mine", "bot")
     assert code == 2
     assert "--plugin rlbot_net.py" in err
     assert not Path("bot").exists()
-    code, _, err = run("rlbot", "mine", "bot", "--plugin", "nets/rlbot_net.py")
+    code, _, err = run("rocket", "rlbot", "mine", "bot", "--plugin", "nets/rlbot_net.py")
     assert code == 0, err
     # RLBot starts the bot with the plugin, from any folder.
     command = shlex.split(tomllib.loads(Path("bot/bot.toml").read_text(encoding="utf-8"))["settings"]["run_command"])

@@ -47,12 +47,12 @@ def _node(world: str, body: str, given: Any) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("actions", ["table", "bins", "continuous"])
+@pytest.mark.parametrize("actions", ["table", "continuous"])
 def test_a_driver_presses_the_same_keys_in_a_page(actions: str) -> None:
     names = [name for keys in DRIVING for name in keys.names if "ctrl" not in name]
     drawn = random.Random(0)  # noqa: S311 - chooses keys
     held = [[name for name in names if drawn.random() < 0.35] for _ in range(300)]
-    with make_env("rocket", config={"actions": actions, "bins": 5}) as env:
+    with make_env("rocket", config={"actions": actions}) as env:
         assert isinstance(env, RocketEnv)
         game = _game("rocket")
         data, config = game.data(env), env.config

@@ -19,7 +19,7 @@ from ludus.envs.adapters.sb3 import LudusVecEnv
 SHORT = {"episode_s": 2.0, "threads": 1}
 
 
-@pytest.mark.parametrize("config", [{}, {"mode": "2v2", "actions": "bins"}, {"mode": "1v2", "actions": "continuous"}])
+@pytest.mark.parametrize("config", [{}, {"mode": "2v2"}, {"mode": "1v2", "actions": "continuous"}])
 def test_gymnasiums_checker_passes_without_a_warning(config: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -58,7 +58,7 @@ def test_pettingzoos_own_tests_pass() -> None:
     parallel_seed_test(lambda: LudusParallelEnv("rocket-v2", config=SHORT), num_cycles=40)
 
 
-@pytest.mark.parametrize("actions", ["table", "bins", "continuous"])
+@pytest.mark.parametrize("actions", ["table", "continuous"])
 def test_sb3_ppo_trains_on_it(actions: str) -> None:
     envs = LudusVecEnv("rocket", 8, opponent="chaser", config=SHORT | {"actions": actions})
     envs.seed(1)

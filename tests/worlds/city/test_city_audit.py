@@ -17,7 +17,7 @@ from ludus.worlds.city.perception.reading import Reading, unreadable
 
 
 def test_every_theme_is_read_right_and_nothing_is_read_wrong() -> None:
-    result = CliRunner().invoke(app, ["audit", "city", "--states", "60", "--json"])
+    result = CliRunner().invoke(app, ["city", "audit", "--states", "60", "--json"])
     assert result.exit_code == 0, result.output
     fields = {field["field"]: field for field in json.loads(result.output)["fields"]}
     assert set(fields) == {*FIELDS, *BARS}

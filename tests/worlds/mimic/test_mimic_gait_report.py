@@ -1,4 +1,4 @@
-"""`ludus gait` with the shipped walker: walks are recorded, pushes topple, page and picture are drawn."""
+"""`ludus mimic gait` with the shipped walker: walks are recorded, pushes topple, page and picture are drawn."""
 
 import json
 from pathlib import Path
@@ -116,7 +116,7 @@ def test_the_page_draws_everything_and_loads_nothing(browser: Any, report: GaitR
 
 def test_the_command_writes_json_and_page(commands: "Commands", tmp_path: Path) -> None:
     arguments = ("walker", "--walks", 1, "--seconds", 4, "--speed", 1.1, "--no-pushes", "--out", tmp_path / "out")
-    code, said = commands.run("gait", *arguments)
+    code, said = commands.run("mimic", "gait", *arguments)
     assert code == 0, said
     assert "double_support_share" in said
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"gait.json", "gait.html"}

@@ -31,7 +31,7 @@ from ludus.policies.agent import Agent, agent_checkpoint
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
-from ludus.worlds.rocket.observation import COMPACT
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rlbot import recording, sense
 from ludus.worlds.rocket.rlbot.folder import RlbotFolder, check_folder, export_rlbot, load_folder
 from ludus.worlds.rocket.rlbot.observer import Controls
@@ -130,7 +130,7 @@ def change(folder: Path, edit: Callable[[Any], None]) -> None:
 
 
 def test_a_changed_observation_is_found(copied: Path) -> None:
-    place = [field.name for field in COMPACT.fields].index("ball.nearness")
+    place = [field.name for field in LAYOUT.fields].index("ball.nearness")
 
     def edit(document: Any) -> None:
         document["scenes"][0]["choices"][7]["observation"][place] += 2e-5
@@ -206,11 +206,11 @@ def test_how_it_plays_can_be_set(copied: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"observation": "full", "actions": "bins", "bins": 5, "setters": {"goalie": 1.0}},
+        {"setters": {"goalie": 1.0}},
         {"actions": "continuous", "ticks": 4, "input_delay_ticks": 4, "boost": "unlimited", "episode_s": 1.0},
     ],
 )
-def test_all_layouts_and_action_spaces(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_all_action_spaces(tmp_path: Path, settings: dict[str, Any]) -> None:
     tested = export_rlbot(save(tmp_path / "run", "rocket", settings), tmp_path / "bot").tested
     assert tested.actions > 20
 
@@ -262,7 +262,7 @@ def test_near_draws_are_told_from_clear_choices() -> None:
         policy.get_parameter("head.linear.weight")[5, :2] = torch.tensor([1000.0, -1000.0])
         policy.get_parameter("head.linear.bias")[4:6] = 1.0
     decider = AgentDecider(Agent(policy), deterministic=True)
-    seen = np.zeros(COMPACT.size, np.float32)
+    seen = np.zeros(LAYOUT.size, np.float32)
     for first, second, action, clear in ((0.1, 0.5, 4, True), (0.5, 0.1, 5, True), (0.5, 0.5, 4, False)):
         seen[:2] = first, second
         assert decider.is_clear(seen, first=True) == clear

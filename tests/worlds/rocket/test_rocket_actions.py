@@ -67,18 +67,6 @@ def test_the_table_is_what_cars_get() -> None:
     assert torch.equal(pressed(env)[:, 1], torch.from_numpy(action_table()))
 
 
-def test_bins_reach_from_minus_one_to_one() -> None:
-    env = rocket(1, actions="bins", bins=5)
-    env.step(torch.tensor([[[0, 1, 2, 3, 4, 1, 0, 1], [2, 2, 2, 2, 2, 0, 1, 0]]]))
-    assert pressed(env)[0].tolist() == [[-1.0, -0.5, 0.0, 0.5, 1.0, 1.0, 0.0, 1.0], [0.0] * 5 + [0.0, 1.0, 0.0]]
-
-
-def test_three_bins_are_full_and_nothing() -> None:
-    env = rocket(1, actions="bins")
-    env.step(torch.tensor([[[0, 1, 2, 0, 1, 0, 0, 0], [1] * 8]]))
-    assert pressed(env)[0].tolist() == [[-1.0, 0.0, 1.0, -1.0, 0.0, 0.0, 0.0, 0.0], [0.0] * 5 + [1.0] * 3]
-
-
 def test_continuous_controls_are_clamped_and_nan_is_nothing() -> None:
     env = rocket(1, actions="continuous")
     nan, inf = float("nan"), float("inf")
@@ -95,17 +83,11 @@ def test_numbers_outside_a_discrete_space_count_as_the_nearest() -> None:
     env = rocket(1)
     env.step(torch.tensor([[-5, 2**40]]))
     assert torch.equal(pressed(env)[0], torch.from_numpy(action_table()[[0, 89]]))
-    env = rocket(1, actions="bins")
-    env.step(torch.tensor([[[-3, 9, 1, 1, 1, 7, -1, 0], [1] * 5 + [0] * 3]]))
-    assert pressed(env)[0, 0].tolist() == [-1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("actions", ["table", "bins"])
-def test_both_types_of_whole_numbers_and_strided_tensors_mean_the_same(actions: str) -> None:
-    env, other = rocket(2, actions=actions), rocket(2, actions=actions)
-    drawn = torch.randint(
-        0, 2, (2, 2, *(env.spec.action_space.shape or ())), generator=torch.Generator().manual_seed(3)
-    )
+def test_both_types_of_whole_numbers_and_strided_tensors_mean_the_same() -> None:
+    env, other = rocket(2), rocket(2)
+    drawn = torch.randint(0, 2, (2, 2), generator=torch.Generator().manual_seed(3))
     env.step(drawn)
     other.step(drawn.to(torch.int32))
     assert torch.equal(env.cars, other.cars)

@@ -80,7 +80,7 @@ def test_wrong_tensors_are_refused(pitch: "Pitch") -> None:
         bots.act(seated(pitch.env, 0, 0), actions.long())
 
 
-@pytest.mark.parametrize("space", ["table", "bins", "continuous"])
+@pytest.mark.parametrize("space", ["table", "continuous"])
 def test_seats_that_no_bot_plays_stay_as_they_are(make_pitch: "MakePitch", space: str) -> None:
     env = make_pitch(3, mode="2v1", actions=space).env
     actions = actions_of(env).fill_(1)
@@ -90,9 +90,9 @@ def test_seats_that_no_bot_plays_stay_as_they_are(make_pitch: "MakePitch", space
 
 
 def test_actions_of_all_spaces_are_the_same_controls(make_pitch: "MakePitch") -> None:
-    """From the same states, bins are the controls rounded, and the table's row is the nearest to those."""
+    """From the same states, the table's row is the nearest to the rounded controls."""
     pitches = {space: make_pitch(200, mode="2v2", actions=space, setters={"random": 1.0, "kickoff": 1.0})
-               for space in ("table", "bins", "continuous")}  # fmt: skip
+               for space in ("table", "continuous")}  # fmt: skip
     names = [f"{name}:delay=0,noise=0" for name in THINKERS]
     assignment = (torch.arange(800, dtype=torch.int32) % 4).view(200, 4)
     seen = {}
@@ -102,8 +102,6 @@ def test_actions_of_all_spaces_are_the_same_controls(make_pitch: "MakePitch") ->
     controls = seen["continuous"]
     assert bool((controls[..., :5].abs() <= 1).all())
     rounded = torch.where(controls.abs() > 0.5, controls.sign(), 0.0)
-    assert torch.equal(seen["bins"][..., :5], (rounded[..., :5] + 1).long())
-    assert torch.equal(seen["bins"][..., 5:], (controls[..., 5:] > 0).long())
     rows = torch.tensor(action_table())[seen["table"]]
     on_ground = pitches["table"].cars["on_ground"] == 1
     drives = on_ground & (controls[..., Control.JUMP] < 0)
@@ -223,7 +221,7 @@ def test_games_do_not_depend_on_the_batch_and_snapshots_hold_what_bots_remember(
         fresh.step(actions)
 
 
-@pytest.mark.parametrize("space", ["table", "bins", "continuous"])
+@pytest.mark.parametrize("space", ["table", "continuous"])
 @pytest.mark.parametrize("name", ["chaser", "shooter", "support", "goalkeeper"])
 def test_the_nearest_kicks_off_within_five_seconds(make_pitch: "MakePitch", name: str, space: str) -> None:
     env = make_pitch(40, actions=space, episode="match").env

@@ -32,24 +32,11 @@ def test_no_key_does_two_things_and_every_key_is_explained() -> None:
     assert [key.name for key in DISPLAY.keys][:3] == ["w or up", "s or down", "a or left"]
 
 
-def test_continuous_and_binned_actions_say_the_same() -> None:
+def test_continuous_actions_are_the_controls() -> None:
     controls = held_controls({"w", "a", "space"})
     plain = action_of(controls, RocketConfig(actions="continuous"), on_ground=True)
     assert plain.tolist() == [1, -1, -1, -1, 0, 1, -1, -1]  # buttons are pressed above 0
     assert plain.dtype == torch.float32
-    three = action_of(controls, RocketConfig(actions="bins"), on_ground=True)
-    assert three.tolist() == [2, 0, 0, 0, 1, 1, 0, 0]
-    assert three.dtype == torch.int64
-    assert action_of(controls, RocketConfig(actions="bins", bins=5), on_ground=True).tolist() == [
-        4,
-        0,
-        0,
-        0,
-        2,
-        1,
-        0,
-        0,
-    ]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +62,7 @@ def test_the_nearest_row_of_the_table(held: set[str], on_ground: bool, expected:
     assert [row[control] for control in matters] == [expected[control] for control in matters]
 
 
-@pytest.mark.parametrize("actions", ["continuous", "bins", "table"])
+@pytest.mark.parametrize("actions", ["continuous", "table"])
 @pytest.mark.parametrize("seat", [0, 1])
 def test_d_turns_to_the_right_as_the_driver_sees_it(actions: str, seat: int) -> None:
     with make_env("rocket", seed=4, config={"actions": actions, "threads": 1}) as env:

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cuda
 GAMES = 130
 SETTINGS: dict[str, dict[str, Any]] = {
     "goals": {"mode": "2v2", "setters": dict.fromkeys(SETTERS, 1.0), "no_touch_s": 6.0},
-    "matches": {"mode": "1v2", "episode": "match", "match_s": 12.0, "observation": "full"},
-    "pairs": {"actions": "bins", "episode_s": 9.0, "setters": {"random": 1.0}},
+    "matches": {"mode": "1v2", "episode": "match", "match_s": 12.0},
+    "pairs": {"actions": "continuous", "episode_s": 9.0, "setters": {"random": 1.0}},
 }
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
         {"mode": "1v2", "actions": "continuous", "setters": {"random": 1.0}},
         {
             "mode": "2v2",
-            "actions": "bins",
-            "observation": "full",
             "episode": "match",
             "match_s": 1.0,
             "overtime_s": 0.5,
@@ -55,14 +53,13 @@ def test_what_the_spec_says() -> None:
     assert spec.rate_hz == 15.0
     assert spec.step_limit == 4500  # 300 s
     assert spec.truncates
-    spec = make_env("rocket", config={"mode": "1v3", "ticks": 4, "actions": "bins", "bins": 5}).spec
+    spec = make_env("rocket", config={"mode": "1v3", "ticks": 4}).spec
     assert spec.teams == (0, 1, 1, 1)
     assert spec.mode == "1v3"
     assert spec.rate_hz == 30.0
-    assert spec.action_space == spaces.MultiDiscrete([5] * 5 + [2] * 3)
-    spec = make_env("rocket", config={"actions": "continuous", "observation": "full", "episode": "match"}).spec
+    spec = make_env("rocket", config={"actions": "continuous", "episode": "match"}).spec
     assert spec.action_space == spaces.Box(-1.0, 1.0, (8,))
-    assert spec.observation_space["vector"].shape == (180,)
+    assert spec.observation_space["vector"].shape == (136,)
     assert spec.step_limit == 9000  # 300 s and as much overtime
     assert not spec.truncates
     forever = {"episode_s": None, "no_touch_s": None}
@@ -96,10 +93,7 @@ def test_a_mode_is_a_way_to_write_team_sizes() -> None:
         ({"blue": "two"}, ("blue", "two")),
         ({"ticks": 0}, ("ticks", "0")),
         ({"input_delay_ticks": 9}, ("input_delay_ticks", "9", "0 to 8")),
-        ({"actions": "keys"}, ("actions", "keys", "table", "bins", "continuous")),
-        ({"bins": 4}, ("bins", "odd", "use 5")),
-        ({"bins": 1}, ("bins", "1", "3")),
-        ({"observation": "pixels"}, ("pixels", "compact", "full")),
+        ({"actions": "keys"}, ("actions", "keys", "table", "continuous")),
         ({"episode": "set"}, ("set", "goal", "match")),
         ({"episode_s": 0}, ("episode_s", "0")),
         ({"match_s": -1}, ("match_s", "-1")),

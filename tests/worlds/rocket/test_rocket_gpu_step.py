@@ -16,7 +16,7 @@ from ludus.worlds.rocket.rules import SETTERS
 GAMES = 60
 SETTINGS: dict[str, dict[str, Any]] = {
     "goals": {"mode": "2v2", "setters": dict.fromkeys(SETTERS, 1.0), "no_touch_s": 6.0, "input_delay_ticks": 3},
-    "matches": {"mode": "1v2", "episode": "match", "match_s": 12.0, "observation": "full"},
+    "matches": {"mode": "1v2", "episode": "match", "match_s": 12.0},
     "seldom": {"mode": "3v3", "ticks": 24, "setters": {"random": 1.0}},
     "late": {"episode_s": 9.0, "setters": {"random": 1.0}, "input_delay_ticks": 8},
 }

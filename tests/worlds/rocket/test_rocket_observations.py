@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from ludus.worlds.rocket.layout import PADS
-from ludus.worlds.rocket.observation import COMPACT, FULL, LAYOUTS, MATES, RIVALS, Layout
+from ludus.worlds.rocket.observation import LAYOUT, MATES, RIVALS
 from ludus.worlds.rocket.rules import SETTERS
 
 if TYPE_CHECKING:
     from tests.worlds.rocket.conftest import MakePitch, Pitch
 
-PLACES = {layout.name: {field.name: place for place, field in enumerate(layout.fields)} for layout in LAYOUTS.values()}
+PLACES = {field.name: place for place, field in enumerate(LAYOUT.fields)}
 
 
 def observe(pitch: "Pitch") -> Tensor:
@@ -24,24 +24,23 @@ def observe(pitch: "Pitch") -> Tensor:
 def values(pitch: "Pitch", seat: int = 0, game: int = 0) -> dict[str, float]:
     """Returns what a seat sees, by name."""
     row = observe(pitch)[game, seat]
-    return {name: float(row[place]) for name, place in PLACES[pitch.env.config.observation].items()}
+    return {name: float(row[place]) for name, place in PLACES.items()}
 
 
 def vector(seen: dict[str, float], *names: str) -> list[float]:
     return [seen[name] for name in names]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_bounds_hold_and_no_value_is_constant_over_varied_play(make_pitch: "MakePitch", layout: Layout) -> None:
+def test_bounds_hold_and_no_value_is_constant_over_varied_play(make_pitch: "MakePitch") -> None:
     games = 96
     scenes, clock = dict.fromkeys(SETTERS, 1.0), {"episode": "match", "match_s": 8.0, "overtime_s": 4.0}
-    pitch = make_pitch(games, mode="3v3", actions="table", observation=layout.name, setters=scenes, **clock)
+    pitch = make_pitch(games, mode="3v3", actions="table", setters=scenes, **clock)
     env = pitch.env
     names = ["random", "chaser", "shooter", "goalkeeper", "support", "shooter:noise=0.5"]
     bots = env.bots(names)
     assignment = torch.arange(games * 6, dtype=torch.int32).view(games, 6) * 7 % len(names)
-    low, high = torch.tensor(layout.low), torch.tensor(layout.high)
-    lowest, highest = torch.full((layout.size,), torch.inf), torch.full((layout.size,), -torch.inf)
+    low, high = torch.tensor(LAYOUT.low), torch.tensor(LAYOUT.high)
+    lowest, highest = torch.full((LAYOUT.size,), torch.inf), torch.full((LAYOUT.size,), -torch.inf)
     actions = torch.zeros((games, 6), dtype=torch.int64)
     for step in range(240):
         bots.act(assignment, actions)
@@ -49,38 +48,37 @@ def test_bounds_hold_and_no_value_is_constant_over_varied_play(make_pitch: "Make
             pitch.cars["demolished_s"][:20, :3] = 2.0
             pitch.match["blue_goals"][:5] = 40
         result = env.step(actions)
-        seen = result.observations["vector"].view(-1, layout.size)
+        seen = result.observations["vector"].view(-1, LAYOUT.size)
         lowest, highest = torch.minimum(lowest, seen.amin(0)), torch.maximum(highest, seen.amax(0))
         ended = result.ended
         if bool(ended.any()):
-            final = result.final_observations["vector"][ended].view(-1, layout.size)
+            final = result.final_observations["vector"][ended].view(-1, LAYOUT.size)
             lowest, highest = torch.minimum(lowest, final.amin(0)), torch.maximum(highest, final.amax(0))
-    beyond = [layout.fields[i].name for i in torch.nonzero((lowest < low) | (highest > high)).flatten()]
+    beyond = [LAYOUT.fields[i].name for i in torch.nonzero((lowest < low) | (highest > high)).flatten()]
     assert beyond == []
-    constant = {layout.fields[i].name for i in torch.nonzero(lowest == highest).flatten()}
+    constant = {LAYOUT.fields[i].name for i in torch.nonzero(lowest == highest).flatten()}
     # In three against three every slot is taken.
-    assert constant == {name for name in PLACES[layout.name] if name.endswith(".present")}
+    assert constant == {name for name in PLACES if name.endswith(".present")}
 
 
 def test_bounds_hold_for_states_that_play_does_not_reach(make_pitch: "MakePitch") -> None:
     """A state from outside may lie a little inside the walls, and be as fast and far apart as can be."""
     generator = torch.Generator().manual_seed(0)
-    for layout in LAYOUTS.values():
-        pitch = make_pitch(256, mode="3v3", observation=layout.name)
-        for views, speed, spin in ((pitch.cars, 2300.0, 5.5), (pitch.ball, 6000.0, 6.0)):
-            position = views["position"]
-            drawn = torch.rand(position.shape, generator=generator) * 2 - 1
-            position[:] = drawn.sign() * torch.tensor([4190.0, 6090.0, 0.0]) + torch.tensor([0.0, 0.0, 1.0]) * (
-                drawn[..., 2:].abs() * 2140.0
-            )
-            for name, most in (("velocity", speed), ("spin", spin)):
-                way = torch.randn(position.shape, generator=generator)
-                views[name][:] = most * way / way.norm(dim=-1, keepdim=True)
-        rotation = torch.randn(pitch.cars["rotation"].shape, generator=generator)
-        pitch.cars["rotation"][:] = rotation / rotation.norm(dim=-1, keepdim=True)
-        seen = observe(pitch)
-        assert bool((seen >= torch.tensor(layout.low)).all())
-        assert bool((seen <= torch.tensor(layout.high)).all())
+    pitch = make_pitch(256, mode="3v3")
+    for views, speed, spin in ((pitch.cars, 2300.0, 5.5), (pitch.ball, 6000.0, 6.0)):
+        position = views["position"]
+        drawn = torch.rand(position.shape, generator=generator) * 2 - 1
+        position[:] = drawn.sign() * torch.tensor([4190.0, 6090.0, 0.0]) + torch.tensor([0.0, 0.0, 1.0]) * (
+            drawn[..., 2:].abs() * 2140.0
+        )
+        for name, most in (("velocity", speed), ("spin", spin)):
+            way = torch.randn(position.shape, generator=generator)
+            views[name][:] = most * way / way.norm(dim=-1, keepdim=True)
+    rotation = torch.randn(pitch.cars["rotation"].shape, generator=generator)
+    pitch.cars["rotation"][:] = rotation / rotation.norm(dim=-1, keepdim=True)
+    seen = observe(pitch)
+    assert bool((seen >= torch.tensor(LAYOUT.low)).all())
+    assert bool((seen <= torch.tensor(LAYOUT.high)).all())
 
 
 def test_a_compact_view_by_hand(make_pitch: "MakePitch") -> None:
@@ -172,8 +170,8 @@ def test_jumps_that_are_left(pitch: "Pitch", state: dict[str, float], expected: 
 def test_slots_keep_their_cars_for_an_episode_and_all_orders_are_drawn(make_pitch: "MakePitch") -> None:
     pitch = make_pitch(400, mode="2v3", episode_s=1.0)
     boosts = torch.tensor([10.0, 20.0, 30.0, 40.0, 50.0])
-    places = [PLACES["compact"][f"opponent_{slot}.boost"] for slot in range(RIVALS)]
-    mates = [PLACES["compact"][f"teammate_{slot}.boost"] for slot in range(MATES)]
+    places = [PLACES[f"opponent_{slot}.boost"] for slot in range(RIVALS)]
+    mates = [PLACES[f"teammate_{slot}.boost"] for slot in range(MATES)]
 
     def orders() -> tuple[Tensor, Tensor]:
         pitch.cars["boost"][:] = boosts
@@ -198,17 +196,16 @@ def test_slots_without_shuffling_follow_the_seats(make_pitch: "MakePitch") -> No
     rows = observe(pitch)[0]
 
     def boosts(seat: int, kind: str, slots: int) -> list[float]:
-        return [round(float(rows[seat, PLACES["compact"][f"{kind}_{slot}.boost"]]) * 100) for slot in range(slots)]
+        return [round(float(rows[seat, PLACES[f"{kind}_{slot}.boost"]]) * 100) for slot in range(slots)]
 
     assert [boosts(seat, "teammate", MATES) for seat in range(5)] == [[20, 30], [10, 30], [10, 20], [50, 0], [40, 0]]
     assert boosts(0, "opponent", RIVALS) == [40, 50, 0]
     assert boosts(3, "opponent", RIVALS) == [10, 20, 30]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_team_sees_itself_as_blue(make_pitch: "MakePitch", layout: str) -> None:
+def test_every_team_sees_itself_as_blue(make_pitch: "MakePitch") -> None:
     """A state turned by half a turn, with the teams exchanged, looks the same to everybody, to the last bit."""
-    pitch, image = (make_pitch(64, mode="2v2", setters={"random": 1.0}, observation=layout) for _ in range(2))
+    pitch, image = (make_pitch(64, mode="2v2", setters={"random": 1.0}) for _ in range(2))
     for name, values_ in pitch.cars.items():
         swapped = values_[:, [2, 3, 0, 1]]
         image.cars[name][:] = 1 - swapped if name == "team" else swapped
@@ -227,7 +224,6 @@ def test_every_team_sees_itself_as_blue(make_pitch: "MakePitch", layout: str) ->
 
 def test_a_mirrored_world_gives_the_mirrored_observation(make_pitch: "MakePitch") -> None:
     pitch, image = (make_pitch(64, mode="2v2", setters={"random": 1.0}) for _ in range(2))
-    assert COMPACT.reflection is not None
     for own, other in ((pitch.cars, image.cars), (pitch.ball, image.ball)):
         for name, signs in (("position", (-1, 1, 1)), ("velocity", (-1, 1, 1)), ("spin", (1, -1, -1))):
             other[name][:] = own[name] * torch.tensor(signs)
@@ -235,8 +231,7 @@ def test_a_mirrored_world_gives_the_mirrored_observation(make_pitch: "MakePitch"
     image.cars["rotation"][:] = torch.stack([-y, -x, w, z], -1)
     pitch.env.pads[:] = torch.randint(0, 900, pitch.env.pads.shape, dtype=torch.int32)
     image.env.pads[:] = pitch.env.pads[:, [PADS.index((0.0 - x, y)) for x, y in PADS]]
-    assert torch.equal(COMPACT.reflection.apply(observe(pitch)), observe(image))
-    assert FULL.reflection is None
+    assert torch.equal(LAYOUT.reflection.apply(observe(pitch)), observe(image))
 
 
 @pytest.mark.parametrize(
@@ -269,108 +264,11 @@ def test_the_landing_is_where_the_ball_comes_down(
     assert pitch.ball["position"][0, :2].tolist() == pytest.approx(place, abs=tolerance)
 
 
-def test_a_full_view_by_hand(make_pitch: "MakePitch") -> None:
-    pitch = make_pitch(mode="2v1", observation="full", shuffle=False, episode="match", match_s=300.0)
-    pitch.park(0, 1024.0, -2048.0, look="y", speed=1150.0)
-    pitch.park(1, 0.0, -4096.0, look="y")
-    pitch.park(2, -2048.0, 1024.0, look="-y", speed=460.0)
-    pitch.put_ball(1024.0, 0.0, 600.0, (0.0, -1150.0, 0.0))
-    pitch.ball["spin"][:] = torch.tensor([0.0, 4.4, -2.75])
-    pitch.cars["boost"][:] = torch.tensor([[50.0, 100.0, 25.0]])
-    pitch.match["kickoff"][:] = 0
-    pitch.match["clock_s"][:] = 75.0
-    seen = values(pitch)
-    assert vector(seen, "self.x", "self.y", "self.vy", "self.boost") == pytest.approx([0.25, -0.5, 0.5, 0.5])
-    # Columns of the rotation: forward is y, left is -x, up is z.
-    rows = [[seen[f"self.{axis}_{name}"] for name in ("forward", "left", "up")] for axis in "xyz"]
-    assert rows == [pytest.approx(row, abs=1e-6) for row in ([0, -1, 0], [1, 0, 0], [0, 0, 1])]
-    assert vector(seen, "self.on_ground", "self.has_flip", "self.demolished") == [1.0, 1.0, 0.0]
-    assert vector(seen, "ball.x", "ball.y", "ball.z") == pytest.approx([0.25, 0.0, 600 / 4096])
-    assert vector(seen, "ball.vy", "ball.spin_y", "ball.spin_z") == pytest.approx([-0.5, 0.8, -0.5])
-    assert vector(seen, "ball.dx", "ball.dy", "ball.dvy") == pytest.approx([0.0, 0.5, -1.0])
-    heights = [name for name in seen if name.startswith("ball.height") and seen[name]]
-    assert heights == ["ball.height_1000"]
-    assert seen["ball.aerial"] == 0.0  # 2,048 uu away
-    assert seen["ball.facing"] == pytest.approx(2048 / (2048**2 + (600 - 17.01) ** 2) ** 0.5)
-    # It comes down to 180 uu in 1.14 s, at about y = -1311, and the car can be there by then.
-    assert seen["ball.meeting_time"] == pytest.approx(0.3)
-    assert seen["ball.meeting_y"] == pytest.approx(-1350 / 4096, abs=0.01)
-    assert vector(seen, "teammate_0.y", "teammate_0.dx", "teammate_0.dy", "teammate_0.boost") == pytest.approx(
-        [-1.0, -0.25, -0.5, 1.0]
-    )
-    assert vector(seen, "opponent_0.x", "opponent_0.vy", "opponent_0.dvy") == pytest.approx([-0.5, -0.2, -0.7])
-    empty = [name for name in seen if name.startswith(("teammate_1", "opponent_1", "opponent_2"))]
-    assert all(seen[name] == 0.0 for name in empty)
-    assert vector(seen, "game.kickoff", "game.clock", "game.lead") == [0.0, 0.25, 0.0]
-    # In half a second it is at y = -575, in the middle third.
-    assert [name for name in seen if name.startswith("game.phase") and seen[name]] == ["game.phase_neutral"]
-    orange = values(pitch, 2)
-    assert vector(orange, "self.x", "self.y", "ball.vy") == pytest.approx([0.5, -0.25, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("y", "speed", "kickoff", "phase"),
-    [
-        (0.0, 0.0, 1, "kickoff"),
-        (0.0, 0.0, 0, "neutral"),
-        (2000.0, 0.0, 0, "offense"),
-        (1500.0, 1000.0, 0, "offense"),
-        (-1500.0, -1000.0, 0, "defense"),
-        (2000.0, -1000.0, 0, "neutral"),
-    ],
-)
-def test_phases_by_hand(make_pitch: "MakePitch", y: float, speed: float, kickoff: int, phase: str) -> None:
-    pitch = make_pitch(observation="full")
-    pitch.put_ball(0.0, y, 93.15, (0.0, speed, 0.0))
-    pitch.match["kickoff"][:] = kickoff
-    mirrored = {"offense": "defense", "defense": "offense"}.get(phase, phase)
-    for seat, name in ((0, phase), (1, mirrored)):
-        seen = values(pitch, seat)
-        assert [key for key in seen if key.startswith("game.phase") and seen[key]] == [f"game.phase_{name}"]
-
-
-def test_the_nearest_pads_come_first_and_are_true(make_pitch: "MakePitch") -> None:
-    pitch = make_pitch(32, observation="full", setters={"random": 1.0})
-    pitch.env.pads[:, ::2] = 1000
-    rows = observe(pitch)
-    for game in range(32):
-        for seat, side in ((0, 1.0), (1, -1.0)):
-            x, y, z = (pitch.cars["position"][game, seat] * torch.tensor([side, side, 1.0])).tolist()
-            flat = [((px - x) ** 2 + (py - y) ** 2, pad) for pad, (px, py) in enumerate(PADS)]
-            for rank, (squared, pad) in enumerate(sorted(flat)[:10]):
-                start = PLACES["full"][f"pad_{rank}.x"]
-                high = 73.0 if pad in (3, 4, 15, 18, 29, 30) else 70.0
-                world = pad if side > 0 else 33 - pad
-                distance = (squared + (high - z) ** 2) ** 0.5
-                expected = [
-                    PADS[pad][0] / 4096,
-                    PADS[pad][1] / 4096,
-                    high / 4096,
-                    world % 2,
-                    float(high == 73.0),
-                    distance / 4096,
-                ]
-                assert rows[game, seat, start : start + 6].tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_ball_that_cannot_be_met_has_no_meeting(make_pitch: "MakePitch") -> None:
-    pitch = make_pitch(observation="full")
-    pitch.park(0, 0.0, -4000.0, look="-y")
-    pitch.put_ball(0.0, 4900.0, 93.15, (0.0, 0.0, 0.0))
-    seen = values(pitch)
-    names = ("meeting_x", "meeting_y", "meeting_z", "meeting_time")
-    assert vector(seen, *(f"ball.{name}" for name in names)) == [0.0] * 4
-    pitch.put_ball(0.0, -4300.0, 93.15, (0.0, 0.0, 0.0))  # in front of the nose
-    assert values(pitch)["ball.meeting_y"] == pytest.approx(-4300 / 4096)
-
-
-def test_the_layouts_are_what_the_spec_says(make_pitch: "MakePitch") -> None:
-    for layout in LAYOUTS.values():
-        env = make_pitch(observation=layout.name).env
-        space: Any = env.spec.observation_space["vector"]
-        assert space.shape == (layout.size,) == (len(PLACES[layout.name]),)
-        assert env.spec.blocks["vector"] == layout.blocks
-        stops = [stop for _, stop in layout.blocks.values()]
-        assert [start for start, _ in layout.blocks.values()] == [0, *stops[:-1]]
-        assert stops[-1] == layout.size
-    assert (COMPACT.size, FULL.size) == (136, 180)
+def test_the_layout_is_what_the_spec_says(make_pitch: "MakePitch") -> None:
+    env = make_pitch().env
+    space: Any = env.spec.observation_space["vector"]
+    assert space.shape == (LAYOUT.size,) == (len(PLACES),) == (136,)
+    assert env.spec.blocks["vector"] == LAYOUT.blocks
+    stops = [stop for _, stop in LAYOUT.blocks.values()]
+    assert [start for start, _ in LAYOUT.blocks.values()] == [0, *stops[:-1]]
+    assert stops[-1] == LAYOUT.size

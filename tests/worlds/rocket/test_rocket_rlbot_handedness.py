@@ -12,7 +12,7 @@ import pytest
 import torch
 from benchmarks.rocket_lab import Lab
 
-from ludus.worlds.rocket.observation import COMPACT
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rlbot.observer import GameState, Observer
 from ludus.worlds.rocket.rlbot.packet import Physics, angles_of, mirrored, mirrored_spin, rotation_of
 from ludus.worlds.rocket.rules import Control
@@ -21,7 +21,7 @@ from ludus.worlds.rocket.view import Quaternion
 if TYPE_CHECKING:
     from tests.worlds.rocket.conftest import Pitch
 
-PLACES = {field.name: place for place, field in enumerate(COMPACT.fields)}
+PLACES = {field.name: place for place, field in enumerate(LAYOUT.fields)}
 
 
 def axes(rotation: Quaternion) -> np.ndarray:
@@ -92,7 +92,7 @@ def test_a_ball_to_the_right_is_reached_by_steering_right(pitch: "Pitch") -> Non
     pitch.put_ball(*mirrored((-800.0, -1000.0, 93.15)))
     env = pitch.env
     state = GameState.of(env.cars[0], env.balls[0], env.matches[0], env.pads[0])
-    seen = Observer("compact").observe(state, 0)
+    seen = Observer().observe(state, 0)
     assert seen[PLACES["ball.ahead"]] == pytest.approx(1000 / 4096, abs=1e-6)
     assert seen[PLACES["ball.left"]] == pytest.approx(-800 / 4096, abs=1e-6)
     pitch.step({"throttle": 1.0, "steer": 1.0}, steps=4)

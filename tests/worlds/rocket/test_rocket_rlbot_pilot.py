@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rocket_packets import ORDER, START  # type: ignore[import-not-found,unused-ignore]  # beside this file
 
 from ludus.worlds.rocket.config import RocketConfig
-from ludus.worlds.rocket.observation import COMPACT
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rlbot.observer import REST, Controls
 from ludus.worlds.rocket.rlbot.packet import MatchPhase, Packet
 from ludus.worlds.rocket.rlbot.pilot import Pilot
@@ -42,7 +42,7 @@ def test_a_decision_is_held_for_its_ticks() -> None:
     pilot = make(decide)
     assert throttles(pilot, range(100, 118)) == [0.1] * 8 + [0.2] * 8 + [0.3] * 2
     assert decide.firsts == [True, False, False]
-    assert decide.seen[0].shape == (COMPACT.size,)
+    assert decide.seen[0].shape == (LAYOUT.size,)
 
 
 def test_packets_that_are_missed_do_not_shift_the_beat() -> None:

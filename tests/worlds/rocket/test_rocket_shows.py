@@ -65,9 +65,7 @@ def test_goals_decide_and_are_told(rocket: RocketEnv) -> None:
     assert outcome.describe(("anna", "ben and cleo")) == f"anna beats ben and cleo, goals 1:0, {outcome.steps} steps"
 
 
-@pytest.mark.parametrize(
-    ("actions", "dtype"), [("table", torch.int64), ("bins", torch.int64), ("continuous", torch.float32)]
-)
+@pytest.mark.parametrize(("actions", "dtype"), [("table", torch.int64), ("continuous", torch.float32)])
 def test_matches_of_every_action_space_are_recorded_and_played_again(
     actions: str, dtype: torch.dtype, tmp_path: Path
 ) -> None:

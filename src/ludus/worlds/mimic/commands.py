@@ -1,4 +1,4 @@
-"""Mimic's own command `ludus motion`: import recordings, show motion files for the walkers, and write built-in ones."""
+"""Mimic's own command `ludus mimic motion`: import recordings, show motion files for the walkers, and write built-in ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +58,7 @@ def list_(json: AsJson = False) -> None:
 
 @motion.command()
 def show(
-    file: Annotated[str, typer.Argument(help="Motion file (.csv), or a motion of `ludus motion list`.")],
+    file: Annotated[str, typer.Argument(help="Motion file (.csv), or a motion of `ludus mimic motion list`.")],
     out: Annotated[Path | None, typer.Option(help="Draw angles and stick figures into this PNG file.")] = None,
     video: Annotated[Path | None, typer.Option(help="Film it, .mp4 or .gif; of a file, its mean stride.")] = None,
     walker: Kind = "walker-8",
@@ -146,7 +146,7 @@ def _check_video(video: Path | None) -> None:
 @motion.command()
 def export(
     file: Annotated[Path, typer.Argument(help="CSV file to write.")],
-    name: Annotated[str, typer.Option("--motion", help="A motion of `ludus motion list`.")] = "walk",
+    name: Annotated[str, typer.Option("--motion", help="A motion of `ludus mimic motion list`.")] = "walk",
     speed: Annotated[
         float | None, typer.Option(help="Another speed than its own, m/s; of walk and walk-fast alone.")
     ] = None,
@@ -192,7 +192,7 @@ def import_(
         return
     body = _walker(walker, height)
     imported = import_capture(capture, body, settings)
-    write_clip(imported.clip, target, f"made of {file.name} for {walker} of {height:g} m by ludus motion import")
+    write_clip(imported.clip, target, f"made of {file.name} for {walker} of {height:g} m by ludus mimic motion import")
     report = _import_report(imported, target, body)
     if video is not None:
         from ludus.worlds.mimic.capture.film import film_import
@@ -247,7 +247,7 @@ def _tell_import(report: dict[str, Any]) -> None:
     else:
         summary = report["summary"]
         strides, speed = summary["strides"], summary["natural_speed_m_s"]
-        print_ok(f"{strides} strides at {speed:.2f} m/s; look at them with `ludus motion show {report['written']}`")
+        print_ok(f"{strides} strides at {speed:.2f} m/s; look at them with `ludus mimic motion show {report['written']}`")
 
 
 def _tell_quality(quality: dict[str, float]) -> None:

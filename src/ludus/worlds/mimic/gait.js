@@ -1,4 +1,4 @@
-// The page of `ludus gait`: numbers, joint angles over the gait cycle against published bands, and pushes.
+// The page of `ludus mimic gait`: numbers, joint angles over the gait cycle against published bands, and pushes.
 
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent), page = document.getElementById("page");
@@ -41,7 +41,7 @@
   const speed = isNumber(data.desired_speed_m_s) ? `at ${data.desired_speed_m_s} m/s` : "at the speeds of training", links = make("div", { class: "links" });
   page.append(make("header", {}, make("p", { class: "mark" }, "LUDUS"), make("h1", {}, data.agent), make("p", { class: "sub" }, `Gait in ${data.world}: ${data.walks} walks ${speed}, ${data.fallen} ended in a fall, ${data.made}`)), make("nav", {}, links));
   appendSections(page, links, PARTS, data);
-  page.append(make("footer", {}, `Made by ludus gait in ${duration(data.seconds)}. All numbers are in gait.json.`));
+  page.append(make("footer", {}, `Made by ludus mimic gait in ${duration(data.seconds)}. All numbers are in gait.json.`));
   redrawAll();
   document.documentElement.dataset.ready = "yes";
 })();

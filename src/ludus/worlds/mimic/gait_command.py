@@ -1,4 +1,4 @@
-"""Mimic's own command `ludus gait`: how an agent walks, compared with people."""
+"""Mimic's own command `ludus mimic gait`: how an agent walks, compared with people."""
 
 import json as json_format
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ludus gait`: how an agent walks, in numbers, over the gait cycle and under pushes, as JSON and as a page."""
+"""`ludus mimic gait`: how an agent walks, in numbers, over the gait cycle and under pushes, as JSON and as a page."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The three action spaces of a seat: a table of 90 useful combinations, bins an axis, or continuous controls."""
+"""The action spaces of a seat: a table of 90 useful combinations, or continuous controls."""
 
 from itertools import product
 
@@ -43,6 +43,4 @@ def action_space(config: RocketConfig) -> spaces.Space[object]:
     """Return the action space of one seat."""
     if config.actions == "table":
         return spaces.Discrete(TABLE_SIZE)
-    if config.actions == "bins":
-        return spaces.MultiDiscrete([config.bins] * AXES + [2] * BUTTONS)
     return spaces.Box(-1.0, 1.0, (CONTROLS,))

@@ -18,7 +18,7 @@ from ludus.envs.warp_tools import Launcher, Prepared, load_kernels, pack_struct,
 from ludus.worlds.rocket.actions import AXES, BUTTONS, action_table
 from ludus.worlds.rocket.config import RocketConfig
 from ludus.worlds.rocket.kernels import bots as kernels
-from ludus.worlds.rocket.kernels.structs import BinRow, ControlRow
+from ludus.worlds.rocket.kernels.structs import ControlRow
 from ludus.worlds.rocket.rules import CONTROLS, Control
 
 BOT_NAMES = tuple(bot.name for bot in kernels.BOTS)
@@ -114,8 +114,6 @@ class RocketBots(KernelBots):
                 kernels.table_actions_kernel,
                 [state[0], controls, wp.from_torch(self._nearest), *played, wp.from_torch(self._actions)],
             )
-        elif env.config.actions == "bins":
-            write = kernels.bin_actions_kernel, [controls, *played, wp.from_torch(self._actions, dtype=BinRow)]
         else:
             write = (
                 kernels.continuous_actions_kernel,

@@ -1,4 +1,4 @@
-"""Rocket's own command `ludus rlbot`: an agent as a bot for RLBot v5."""
+"""Rocket's own command `ludus rocket rlbot`: an agent as a bot for RLBot v5."""
 
 from pathlib import Path
 from typing import Annotated

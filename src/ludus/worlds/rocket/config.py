@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,9 +26,7 @@ class RocketConfig(MatchSettings):
         ticks: Ticks of 1/120 s in a decision; 8 are 15 decisions per second.
         input_delay_ticks: Ticks at the start of a decision in which the controls of the decision before still hold, 0
             to `ticks`; at the start of an episode they are all 0.
-        actions: `table` (90 useful combinations), `bins` (five axes of `bins` steps and three buttons) or `continuous`.
-        bins: Steps of an axis with `actions: bins`; odd, so that the middle one is 0.
-        observation: `compact` (the same for all team sizes) or `full` (180 values).
+        actions: `table` (90 useful combinations) or `continuous`.
         episode: `goal` (an episode is over with a goal) or `match` (a clock, kickoffs after goals, overtime).
         episode_s: An episode that ends with a goal is cut off after this time; None for never.
         no_touch_s: It is also cut off after this time without a touch of the ball; None for never.
@@ -40,14 +38,17 @@ class RocketConfig(MatchSettings):
         threads: Host threads that advance the games on a CPU; None for all cores.
     """
 
+    removed_keys: ClassVar[Mapping[str, str]] = {
+        "bins": "rocket.md#removed",
+        "observation": "rocket.md#removed",
+    }
+
     mode: str | None = None
     blue: TeamSize = 1
     orange: TeamSize = 1
     ticks: Annotated[int, Field(ge=1, le=TICK_HZ)] = 8
     input_delay_ticks: Annotated[int, Field(ge=0, le=TICK_HZ)] = 0
-    actions: Literal["table", "bins", "continuous"] = "table"
-    bins: Annotated[int, Field(ge=3, le=255)] = 3
-    observation: Literal["compact", "full"] = "compact"
+    actions: Literal["table", "continuous"] = "table"
     episode: Literal["goal", "match"] = "goal"
     episode_s: Seconds | None = 300.0
     no_touch_s: Seconds | None = 30.0
@@ -77,13 +78,6 @@ class RocketConfig(MatchSettings):
                     f"mode {mode!r} says {team} {size}, but {team} is {values[team]!r}; leave one of them out"
                 )
         return {**values, **sizes}
-
-    @field_validator("bins")
-    @classmethod
-    def _odd(cls, bins: int) -> int:
-        if bins % 2 == 0:
-            raise ValueError(f"bins must be odd, so that an axis can be at rest; use {bins + 1}")
-        return bins
 
     @field_validator("setters")
     @classmethod

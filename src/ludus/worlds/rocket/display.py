@@ -76,9 +76,6 @@ def action_of(controls: NDArray[np.float32], config: RocketConfig, *, on_ground:
     if config.actions == "continuous":
         pressed = np.where(controls[AXES:] > 0.0, 1.0, -1.0)
         return torch.from_numpy(np.concatenate((controls[:AXES], pressed)).astype(np.float32))
-    if config.actions == "bins":
-        steps = np.rint((controls[:AXES] + 1.0) / 2.0 * (config.bins - 1))
-        return torch.from_numpy(np.concatenate((steps, controls[AXES:] > 0.0)).astype(np.int64))
     weights = _WEIGHTS.copy()
     ignored = (Control.PITCH, Control.YAW, Control.ROLL) if on_ground else (Control.THROTTLE, Control.STEER)
     if not (on_ground and controls[Control.JUMP] > 0.0):  # a jump from the ground may become a dodge
@@ -158,7 +155,6 @@ def live_data(env: BatchedEnv) -> dict[str, JSON]:
         "pads": _drawn_pads(),
         "has_clock": config.episode == "match",
         "actions": config.actions,
-        "bins": config.bins,
         "table": table if config.actions == "table" else [],
         "weights": [float(weight) for weight in _WEIGHTS],
     }

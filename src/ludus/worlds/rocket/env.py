@@ -25,12 +25,13 @@ from ludus.worlds.rocket.kernels import controls as control_kernels
 from ludus.worlds.rocket.kernels import gpu_sort as sort_kernels
 from ludus.worlds.rocket.kernels import gpu_step as gpu_kernels
 from ludus.worlds.rocket.kernels import match as match_kernels
-from ludus.worlds.rocket.kernels import observe_compact, observe_full, structs
+from ludus.worlds.rocket.kernels import observe as observe_kernels
 from ludus.worlds.rocket.kernels import restart as restart_kernels
+from ludus.worlds.rocket.kernels import structs
 from ludus.worlds.rocket.kernels.bots import MAX_DELAY
 from ludus.worlds.rocket.kernels.sight import OBSERVE_TILE
 from ludus.worlds.rocket.layout import PAD_COUNT
-from ludus.worlds.rocket.observation import LAYOUTS
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rules import CONTROLS, EVENTS, MEASURES, TICK_HZ
 from ludus.worlds.rocket.view import MatchView, match_view
 
@@ -42,7 +43,6 @@ REST_BLOCK = 128
 GPU_BLOCKS = (warp_tools.BLOCK, REST_BLOCK, DRIVE_BLOCK)  # all sizes in which kernels of `gpu_step` are launched
 
 VERSION = 2
-OBSERVE_KERNELS = {"compact": observe_compact, "full": observe_full}
 
 
 def runs_in_lockstep(device: torch.device) -> bool:
@@ -119,7 +119,6 @@ class RocketEnv(KernelEnv):
     | setting | space | meaning |
     |---|---|---|
     | `table` | `Discrete(90)` | rows of `actions.action_table`: 24 combinations for the ground, 66 for the air |
-    | `bins` | `MultiDiscrete([bins] * 5 + [2] * 3)` | steps from -1 to 1 of five axes, then three buttons |
     | `continuous` | `Box(-1, 1, (8,))` | five axes, then three buttons, pressed above 0 |
 
     Axes and buttons in this order: throttle, steer, pitch, yaw, roll; jump, boost, handbrake. Steer, yaw and roll are
@@ -127,10 +126,10 @@ class RocketEnv(KernelEnv):
     when the button goes down: in the air a second time as a double jump, or with a direction as a dodge.
 
     ## Observations
-    `{"vector": (136,)}` with the setting `compact`, `(180,)` with `full`; float32. Every value has its name, bounds and
-    meaning in `observation.LAYOUTS`. Every seat sees the world as blue: its own goal lies at y < 0.
+    `{"vector": (136,)}` float32, for all team sizes. Every value has its name, bounds and meaning in
+    `observation.LAYOUT`. Every seat sees the world as blue: its own goal lies at y < 0.
 
-    | block of `compact` | columns | what it holds |
+    | block | columns | what it holds |
     |---|---|---|
     | `self` | 0-27 | place, velocity, axes and spin of the own car, boost, what jump and dodge can do, its state |
     | `ball` | 28-47 | place and velocity, where it is seen from the car, where it comes down |
@@ -163,15 +162,14 @@ class RocketEnv(KernelEnv):
         self.device = base.resolve_device(request.device, self.spec.id, self.spec.device_types)
         self.num_envs, self.seed, self.first_game = request.num_envs, request.seed, request.first_game
         self._renderer: Renderer | None = None
-        self._observe_kernels = OBSERVE_KERNELS[self.config.observation]
         self._gpu: GpuStep | None = None
         self.launcher = warp_tools.Launcher(self.device, self.config.threads)
         self.rules = self._make_rules()
         self.tables = structs.make_tables(self.device, self.config.setters)
         self._allocate()
         step_kernels = (sort_kernels, gpu_kernels) if runs_in_lockstep(self.device) else (match_kernels,)
-        modules = (control_kernels, *step_kernels, restart_kernels, self._observe_kernels)
-        blocks = {gpu_kernels: GPU_BLOCKS, self._observe_kernels: (warp_tools.BLOCK, OBSERVE_TILE)}
+        modules = (control_kernels, *step_kernels, restart_kernels, observe_kernels)
+        blocks = {gpu_kernels: GPU_BLOCKS, observe_kernels: (warp_tools.BLOCK, OBSERVE_TILE)}
         warp_tools.load_kernels(modules, self.device, blocks=blocks, soon=(bot_kernels,))
         self._start()
 
@@ -242,8 +240,6 @@ class RocketEnv(KernelEnv):
                 "episode_s": config.episode_s or 0.0,
                 "no_touch_s": config.no_touch_s or 0.0,
                 "boost_rate": float(config.boost == "normal"),
-                "bins": config.bins,
-                "per_bin": 2.0 / (config.bins - 1),
                 "shuffle": int(config.shuffle),
                 "seed_hash": stream_hash(self.seed),
                 "first_game": self.first_game,
@@ -267,13 +263,12 @@ class RocketEnv(KernelEnv):
         self._actions = torch.zeros(shape, dtype=base.action_dtypes(space)[0], device=device)
         self._controls = floats(games, seats, CONTROLS)
         self._chosen = flags()
-        size = LAYOUTS[self.config.observation].size
-        self._observations = {"vector": floats(games, seats, size)}
+        self._observations = {"vector": floats(games, seats, LAYOUT.size)}
         self._result = StepResult(
             observations=self._observations,
             terminated=flags(),
             truncated=flags(),
-            final_observations={"vector": floats(games, seats, size)},
+            final_observations={"vector": floats(games, seats, LAYOUT.size)},
             events=Columns(floats(games, seats, len(EVENTS)), EVENTS),
             state_metrics=Columns(floats(games, seats, len(MEASURES)), MEASURES),
         )
@@ -296,17 +291,16 @@ class RocketEnv(KernelEnv):
         state_metrics = wp.from_torch(base.packed(self._result.state_metrics, MEASURES), dtype=structs.MeasureRow)
         finish = (restart_kernels.finish_kernel, [*state, tables, rules, *ends])
         restart = (restart_kernels.restart_kernel, [*state, tables, rules, wp.from_torch(self._chosen)])
-        kernels = self._observe_kernels
         final = self._result.final_observations["vector"]
         row = wp.types.vector(length=final.shape[-1], dtype=wp.float32)
-        last = (kernels.observe_final_kernel, [*state, rules, *ends, wp.from_torch(final, dtype=row)])
+        last = (observe_kernels.observe_final_kernel, [*state, rules, *ends, wp.from_torch(final, dtype=row)])
         seen = self._observations["vector"]
         observe: tuple[object, list[object]] | TiledKernel
-        observe = (kernels.observe_kernel, [*state, rules, wp.from_torch(seen, dtype=row)])
+        observe = (observe_kernels.observe_kernel, [*state, rules, wp.from_torch(seen, dtype=row)])
         games, decoding = self.num_envs, decode_launch(self.config, self._actions, tables, rules, controls)
         if self.device.type == "cuda":
             flat = wp.from_torch(seen.view(-1, seen.shape[-1]))
-            tiles = kernels.observe_tiles_kernel
+            tiles = observe_kernels.observe_tiles_kernel
             observe = TiledKernel(tiles, [*state, rules, flat], games * self.spec.seats, OBSERVE_TILE)
         if runs_in_lockstep(self.device):
             after = last, finish, observe
@@ -325,31 +319,27 @@ def decode_launch(
     """Return the kernel that turns actions into controls, and its arguments."""
     if config.actions == "table":
         return control_kernels.table_kernel, [wp.from_torch(actions), tables, rules, controls]
-    is_bins = config.actions == "bins"
-    kernel = control_kernels.bins_kernel if is_bins else control_kernels.continuous_kernel
-    row = structs.BinRow if is_bins else structs.ControlRow
-    return kernel, [wp.from_torch(actions, dtype=row), rules, controls]
+    return control_kernels.continuous_kernel, [wp.from_torch(actions, dtype=structs.ControlRow), rules, controls]
 
 
 def rocket_spec(config: RocketConfig) -> EnvSpec:
     """Describe a Rocket environment with these settings."""
-    layout = LAYOUTS[config.observation]
     mirror = None
-    if layout.reflection is not None and config.actions == "continuous":  # other actions have no sign to change
-        mirror = base.Mirror({"vector": layout.reflection}, base.Reflection(tuple(range(CONTROLS)), MIRRORED))
+    if config.actions == "continuous":  # rows of the table have no sign to change
+        mirror = base.Mirror({"vector": LAYOUT.reflection}, base.Reflection(tuple(range(CONTROLS)), MIRRORED))
     return EnvSpec(
         name="rocket",
         version=VERSION,
         teams=(0,) * config.blue + (1,) * config.orange,
-        observation_space=spaces.Dict({"vector": spaces.Box(layout.low, layout.high)}),
+        observation_space=spaces.Dict({"vector": spaces.Box(LAYOUT.low, LAYOUT.high)}),
         action_space=action_space(config),
         rate_hz=TICK_HZ / config.ticks,
         step_limit=config.step_limit,
         events=EVENTS,
         state_metrics=MEASURES,
         bots=BOT_NAMES,
-        blocks={"vector": layout.blocks},
-        fields={"vector": tuple(field.name for field in layout.fields)},
+        blocks={"vector": LAYOUT.blocks},
+        fields={"vector": tuple(field.name for field in LAYOUT.fields)},
         mirror=mirror,
         truncates=config.episode == "goal" and (config.episode_s is not None or config.no_touch_s is not None),
     )

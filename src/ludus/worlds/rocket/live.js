@@ -135,14 +135,13 @@ LIVE.rocket = (() => {
   function act(engine, seat, taken, data) {
     const asked = controls(taken), actions = engine.actions;
     if (data.actions === "continuous") { asked.forEach((value, k) => { actions[seat * 8 + k] = k < 5 ? value : value > 0 ? 1 : -1; }); return; }
-    if (data.actions === "bins") { asked.forEach((value, k) => { actions[seat * 8 + k] = k < 5 ? Math.round(((value + 1) / 2) * (data.bins - 1)) : Number(value > 0); }); return; }
     const grounded = engine.field("cars", seat, "on_ground") > 0, weights = [...data.weights];
     if (!(grounded && asked[5] > 0)) (grounded ? [2, 3, 4] : [0, 1]).forEach((k) => { weights[k] *= 0.1; });
     const distance = (row) => row.reduce((sum, each, k) => sum + Math.abs(each - asked[k]) * weights[k], 0);
     actions[seat] = data.table.reduce((best, row, k) => { const away = distance(row); return away < best[1] ? [k, away] : best; }, [0, Infinity])[0];
   }
 
-  // How likely each control is, over all actions of the table, or over the bins.
+  // How likely each control is, over all actions of the table.
   function chances(probabilities, data) {
     const labels = [["forward", 0, 1], ["backward", 0, -1], ["left", 1, -1], ["right", 1, 1], ["nose up", 2, 1], ["nose down", 2, -1], ["jump", 5, 1], ["boost", 6, 1], ["slide", 7, 1]];
     if (data.actions !== "table") return null;

@@ -1,18 +1,15 @@
-"""The observation of a seat: two layouts, every value with its name, bounds and meaning.
+"""The observation of a seat: every value with its name, bounds and meaning.
 
 Every seat sees the world as blue: for orange it is turned by 180 degrees about the middle, boost pads included, so that
 the own goal always lies at y < 0. Values named `ahead`, `left` and `above` are in the axes of the own car.
 
-`compact` has the same 136 values for all team sizes. Other cars lie in slots, two for teammates and three for
+It has the same 136 values for all team sizes. Other cars lie in slots, two for teammates and three for
 opponents; which car lies in which slot is drawn for each episode and seat if the setting `shuffle` is on, else they lie
 in the order of their seats. Empty slots are 0.
-
-`full` is a wide layout of 180 values in world axes (seen as blue).
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +21,7 @@ MATES = 2  # slots for teammates
 RIVALS = 3  # slots for opponents
 
 POSITION_X, POSITION_Y, POSITION_Z = 4096.0, 6000.0, 2048.0
-LENGTH = 4096.0  # of distances, and of all positions in `full`
+LENGTH = 4096.0  # of distances
 FARTHEST = 3.7  # no two places are farther from each other, in units of `LENGTH`
 CAR_SPEED = 2300.0
 BALL_SPEED = 3000.0  # half of the fastest
@@ -35,7 +32,6 @@ NEAR = 300.0  # distance at which `nearness` is one half
 DODGE_S = 1.25  # a second jump is possible for this long after the first
 PAD_S = 10.0
 GOALS = 16  # a lead larger than this looks like this
-NEAREST_PADS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +47,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """All values of one layout."""
+    """All values, in the order of the observation."""
 
-    name: str  # how the setting `observation` names it
-    fields: tuple[Field, ...]  # in the order of the observation
-    mirrors: bool  # whether the observation of the world mirrored in x follows from the observation of the world
+    fields: tuple[Field, ...]
 
     @property
     def size(self) -> int:
@@ -79,10 +73,8 @@ class Layout:
         return {name: (names.index(name), len(names) - names[::-1].index(name)) for name in dict.fromkeys(names)}
 
     @cached_property
-    def reflection(self) -> Reflection | None:
-        """The reflection that gives the observation of the world mirrored in x, or None if there is none."""
-        if not self.mirrors:
-            return None
+    def reflection(self) -> Reflection:
+        """The reflection that gives the observation of the world mirrored in x."""
         places = {field.name: place for place, field in enumerate(self.fields)}
         mirrored = {f"pads.{pad}": f"pads.{PADS.index((0.0 - x, y))}" for pad, (x, y) in enumerate(PADS)}
         source = tuple(places[mirrored.get(field.name, field.name)] for field in self.fields)
@@ -173,8 +165,7 @@ _GAME = _block(
     _flag("kickoff", "from a kickoff to the first touch"),
 )
 
-COMPACT = Layout(
-    "compact",
+LAYOUT = Layout(
     (
         *_OWN,
         *_BALL,
@@ -184,90 +175,6 @@ COMPACT = Layout(
         *_block("pads", *(Field(f"{pad}", 0.0, 1.0, "1 if the pad is there, else 1 - time until then / 10 s")
                           for pad in range(PAD_COUNT))),
         *_GAME,
-    ),
-    mirrors=True,
+    )
 )  # fmt: skip
 OTHER_SIZE = len(_OTHER)
-
-
-def _long(axis_names: tuple[str, str, str], meaning: str, span: float) -> tuple[Field, ...]:
-    """Return a position or a difference of two over 4096 uu; `span` is how many field lengths it can have."""
-    x, y, z = axis_names
-    return (
-        Field(x, -span, span, f"{meaning} / 4096 uu", -1.0),
-        Field(y, -1.47 * span, 1.47 * span, f"{meaning} / 4096 uu"),
-        Field(z, 0.5 * (1.0 - span), 0.5, f"{meaning} / 4096 uu"),
-    )
-
-
-_SPEEDS = ("vx", "vy", "vz")
-_CAR_OF_FULL = (
-    *_long(("x", "y", "z"), "position", 1.0),
-    *_vector(_SPEEDS, 1.0, "velocity / 2300 uu/s", "vx"),
-    *_long(("dx", "dy", "dz"), "its minus own position", 2.0),
-    *_vector(("dvx", "dvy", "dvz"), 2.0, "its minus own velocity / 2300 uu/s", "dvx"),
-    Field("boost", 0.0, 1.0, "boost / 100"),
-)
-_PAD_OF_FULL = (
-    *_long(("x", "y", "z"), "position", 1.0),
-    _flag("active", "if it is there"),
-    _flag("large", "if it gives 100 boost, 0 if it gives 12"),
-    Field("distance", 0.0, FARTHEST, "from the car / 4096 uu"),
-)
-FULL = Layout(
-    "full",
-    (
-        *_block(
-            "self",
-            *_long(("x", "y", "z"), "position", 1.0),
-            *_vector(_SPEEDS, 1.0, "velocity / 2300 uu/s", "vx"),
-            *_vector(("spin_x", "spin_y", "spin_z"), 1.0, "spin / 5.5 rad/s", "spin_y spin_z"),
-            *(
-                Field(f"{axis}_{name}", -1.0, 1.0, f"{axis} part of the car's {name} axis")
-                for axis in "xyz"
-                for name in ("forward", "left", "up")
-            ),
-            Field("boost", 0.0, 1.0, "boost / 100"),
-            _flag("on_ground", "if at least three wheels touch a surface"),
-            _flag("has_flip", "if the jump key would jump a second time or dodge, or will after a jump"),
-            _flag("demolished", "while demolished"),
-        ),
-        *_block(
-            "ball",
-            *_long(("x", "y", "z"), "position", 1.0),
-            *_vector(_SPEEDS, 2.61, "velocity / 2300 uu/s", "vx"),
-            *_vector(("spin_x", "spin_y", "spin_z"), 1.1, "spin / 5.5 rad/s", "spin_y spin_z"),
-            *_long(("dx", "dy", "dz"), "ball minus car", 2.0),
-            *_vector(("dvx", "dvy", "dvz"), 3.61, "ball's minus own velocity / 2300 uu/s", "dvx"),
-            *_long(
-                ("meeting_x", "meeting_y", "meeting_z"), "where the car can first meet it (0 if not within 4 s)", 1.0
-            ),
-            Field("meeting_time", 0.0, 1.0, "time until then / 4 s; 0 if not within 4 s"),
-            _flag("height_200", "if its height is at most 200 uu"),
-            _flag("height_500", "if it is at most 500 uu, but more than that"),
-            _flag("height_1000", "if it is at most 1000 uu, but more than that"),
-            _flag("height_1500", "if it is at most 1500 uu, but more than that"),
-            _flag("height_top", "if it is more"),
-            _flag("aerial", "if it is above 200 uu and within 1500 uu across, and the car can jump and has 20 boost"),
-            Field("facing", -1.0, 1.0, "cosine between the nose and the way to the ball"),
-        ),
-        *(field for slot in range(MATES) for field in _block(f"teammate_{slot}", *_CAR_OF_FULL)),
-        *(field for slot in range(RIVALS) for field in _block(f"opponent_{slot}", *_CAR_OF_FULL)),
-        *(field for pad in range(NEAREST_PADS) for field in _block(f"pad_{pad}", *_PAD_OF_FULL)),
-        *_block(
-            "game",
-            _flag("kickoff", "from a kickoff to the first touch"),
-            Field("clock", -1.0, 1.0, "time left / 300 s; in overtime minus the time played in it"),
-            Field("lead", -1.0, 1.0, "tanh(goal difference / 5)"),
-            _flag("phase_kickoff", "from a kickoff to the first touch"),
-            _flag("phase_offense", "otherwise, if half a second from now the ball is in the last third of the field"),
-            _flag("phase_defense", "otherwise, if it is in the first third then"),
-            _flag("phase_neutral", "otherwise, if it is between them then"),
-        ),
-    ),
-    mirrors=False,  # of two pads at the same distance the mirror would have to change the order
-)
-CAR_OF_FULL_SIZE = len(_CAR_OF_FULL)
-PAD_OF_FULL_SIZE = len(_PAD_OF_FULL)
-
-LAYOUTS = MappingProxyType({layout.name: layout for layout in (COMPACT, FULL)})

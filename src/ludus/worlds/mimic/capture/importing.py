@@ -1,4 +1,4 @@
-"""`ludus motion import`: from a recorded file to a motion file for a walker, with what was found out on the way."""
+"""`ludus mimic motion import`: from a recorded file to a motion file for a walker, with what was found out on the way."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ def load_capture(path: Path) -> Capture:
     if reader is None:
         raise ConfigError(
             f"motion file {path} ends with {path.suffix or 'nothing'}; valid: {', '.join(_READERS)}. Files of joint "
-            "angles (.csv) are used as they are: see `ludus motion show`"
+            "angles (.csv) are used as they are: see `ludus mimic motion show`"
         )
     return reader(path, read_content(path))
 

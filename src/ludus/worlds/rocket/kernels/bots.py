@@ -12,7 +12,7 @@ from ludus.envs.warp_functions import below, mix, uniform
 from ludus.envs.warp_tools import EXACT
 from ludus.worlds.rocket.actions import AXES, TABLE_SIZE
 from ludus.worlds.rocket.kernels import bot_driving as driving
-from ludus.worlds.rocket.kernels.structs import Ball, BinRow, Car, ControlRow, Match, PadRow, Rules, Tables
+from ludus.worlds.rocket.kernels.structs import Ball, Car, ControlRow, Match, PadRow, Rules, Tables
 from ludus.worlds.rocket.rules import BACK_Y, CONTROLS, GOAL_HALF_WIDTH, GRAVITY, Control, Stream
 
 wp.set_module_options(EXACT)
@@ -342,29 +342,6 @@ def table_actions_kernel(
     seat = index % seats
     if is_played(assignment, game, seat, bots):
         actions[game, seat] = nearest[cars[game, seat].on_ground, rounded(controls[game, seat])]
-
-
-@wp.kernel
-def bin_actions_kernel(
-    controls: wp.array2d[ControlRow],
-    rules: Rules,
-    assignment: wp.array2d[wp.int32],
-    bots: int,
-    actions: wp.array2d[BinRow],
-    first: int,
-):
-    """Write the nearest bins for seats that bots play."""
-    index = wp.tid() + first
-    seats = rules.blue + rules.orange
-    game = index / seats
-    seat = index % seats
-    if is_played(assignment, game, seat, bots):
-        row = controls[game, seat]
-        per_step = 0.5 * wp.float32(rules.bins - 1)
-        for axis in range(AXES):
-            actions[game, seat][axis] = wp.int64(wp.floor((wp.clamp(row[axis], -1.0, 1.0) + 1.0) * per_step + 0.5))
-        for button in range(AXES, CONTROLS):
-            actions[game, seat][button] = wp.int64(wp.where(row[button] > 0.0, 1, 0))
 
 
 @wp.kernel

@@ -4,22 +4,10 @@ import warp as wp
 
 from ludus.envs.warp_tools import EXACT
 from ludus.worlds.rocket.actions import AXES, TABLE_SIZE
-from ludus.worlds.rocket.kernels.structs import BinRow, Car, ControlRow, Rules, Tables
+from ludus.worlds.rocket.kernels.structs import Car, ControlRow, Rules, Tables
 from ludus.worlds.rocket.rules import CONTROLS, Control
 
 wp.set_module_options(EXACT)
-
-
-@wp.func
-def decoded_bins(action: BinRow, rules: Rules) -> ControlRow:
-    """Return controls of an action of bins; numbers outside their range count as the nearest inside."""
-    row = ControlRow()
-    last = wp.int64(rules.bins - 1)
-    for axis in range(AXES):
-        row[axis] = wp.float32(wp.clamp(action[axis], wp.int64(0), last)) * rules.per_bin - 1.0
-    for button in range(AXES, CONTROLS):
-        row[button] = wp.where(action[button] > wp.int64(0), 1.0, 0.0)
-    return row
 
 
 @wp.func
@@ -42,14 +30,6 @@ def table_kernel(
     for seat in range(rules.blue + rules.orange):
         row = wp.int32(wp.clamp(actions[game, seat], wp.int64(0), wp.int64(TABLE_SIZE - 1)))
         controls[game, seat] = tables.actions[row]
-
-
-@wp.kernel
-def bins_kernel(actions: wp.array2d[BinRow], rules: Rules, controls: wp.array2d[ControlRow], first: int):
-    """Turn bins into controls."""
-    game = wp.tid() + first
-    for seat in range(rules.blue + rules.orange):
-        controls[game, seat] = decoded_bins(actions[game, seat], rules)
 
 
 @wp.kernel

@@ -1,4 +1,4 @@
-"""What both layouts of the observation see: sides, slots, the score, and where the ball is going (Warp functions)."""
+"""What observations and bots see: sides, slots, the score, and where the ball is going (Warp functions)."""
 
 import math
 

@@ -43,7 +43,6 @@ _TOUCHES = ("last_touch", "last_blue", "last_orange", "before_blue", "before_ora
 
 PadRow = wp.types.vector(length=PAD_COUNT, dtype=wp.int32)  # the pads of one game
 ControlRow = wp.types.vector(length=const.CONTROLS, dtype=wp.float32)
-BinRow = wp.types.vector(length=const.CONTROLS, dtype=wp.int64)
 EventRow = wp.types.vector(length=len(const.EVENTS), dtype=wp.float32)
 MeasureRow = wp.types.vector(length=len(const.MEASURES), dtype=wp.float32)
 
@@ -192,8 +191,6 @@ class Rules:
     episode_s: wp.float32  # an episode is cut off after this time, 0 never
     no_touch_s: wp.float32  # and after this time without a touch, 0 never
     boost_rate: wp.float32  # times the usual consumption; 0 for unlimited boost
-    bins: wp.int32  # of an axis, if actions are bins
-    per_bin: wp.float32  # what one of them is worth
     shuffle: wp.int32  # whether slots of other cars in observations change places
     seed_hash: wp.uint32  # the two halves of the seed, mixed
     first_game: wp.int32

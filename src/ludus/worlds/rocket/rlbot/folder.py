@@ -35,7 +35,7 @@ PLAYER_FILE = "player.json"
 _FORMAT = "ludus-rlbot"
 _TEMPLATES = Path(__file__).with_name("templates")  # of the texts in the folder
 _MAX_SETTINGS_BYTES = 1 << 20
-_LISTED = ("mode", "blue", "orange", "ticks", "input_delay_ticks", "actions", "observation", "episode", "boost")
+_LISTED = ("mode", "blue", "orange", "ticks", "input_delay_ticks", "actions", "episode", "boost")
 
 
 class PlayerSettings(BaseModel):

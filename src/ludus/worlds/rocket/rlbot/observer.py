@@ -15,11 +15,12 @@ from ludus.envs.base import action_dtypes
 from ludus.envs.warp_tools import fill_struct, load_kernels, struct_array, struct_views, struct_words
 from ludus.worlds.rocket.actions import action_space
 from ludus.worlds.rocket.config import RocketConfig
-from ludus.worlds.rocket.env import OBSERVE_KERNELS, decode_launch
+from ludus.worlds.rocket.env import decode_launch
 from ludus.worlds.rocket.kernels import controls as control_kernels
+from ludus.worlds.rocket.kernels import observe as observe_kernels
 from ludus.worlds.rocket.kernels.structs import Ball, Car, ControlRow, Match, PadRow, Rules, make_tables
 from ludus.worlds.rocket.layout import PAD_COUNT
-from ludus.worlds.rocket.observation import LAYOUTS
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rules import CONTROLS, MAX_CARS, MAX_TEAM
 from ludus.worlds.rocket.view import Quaternion, Vector
 
@@ -98,24 +99,21 @@ def _plain(views: Mapping[str, Tensor], kind: type[PartT]) -> Iterator[PartT]:
 
 
 class Observer:
-    """Computes observations of games given as plain numbers, in one of the layouts of `observation`.
+    """Computes observations of games given as plain numbers.
 
     Other cars fill their slots in the order of their seats, as with the setting `shuffle: false`.
     """
 
-    def __init__(self, layout: str) -> None:
-        """Allocate one game; `layout` is `compact` or `full`."""
+    def __init__(self) -> None:
         self._cars = torch.zeros((1, MAX_CARS, struct_words(Car)), dtype=torch.int32)
         self._balls = torch.zeros((1, struct_words(Ball)), dtype=torch.int32)
         self._matches = torch.zeros((1, struct_words(Match)), dtype=torch.int32)
         self._pads = torch.zeros((1, PAD_COUNT), dtype=torch.int32)
-        self._seen = torch.zeros((1, MAX_CARS, LAYOUTS[layout].size))
+        self._seen = torch.zeros((1, MAX_CARS, LAYOUT.size))
         self._car_views = [struct_views(car, Car) for car in self._cars[0]]
         self._ball_views, self._match_views = struct_views(self._balls[0], Ball), struct_views(self._matches[0], Match)
-        kernels = OBSERVE_KERNELS[layout]
-        self._kernel = kernels.observe_kernel
         self._rules = Rules()
-        load_kernels(kernels, self._cars.device)
+        load_kernels(observe_kernels, self._cars.device)
 
     def observe(self, state: GameState, seat: int) -> NDArray[np.float32]:
         """Return the observation `(values,)` of a seat; raise ConfigError unless there are teams of 1 to 3 in order."""
@@ -136,7 +134,8 @@ class Observer:
             struct_array(self._matches, Match),
             wp.from_torch(self._pads, dtype=PadRow),
         ]
-        wp.launch(self._kernel, 1, inputs=[*arrays, self._rules, wp.from_torch(self._seen, dtype=row), 0], device="cpu")
+        inputs = [*arrays, self._rules, wp.from_torch(self._seen, dtype=row), 0]
+        wp.launch(observe_kernels.observe_kernel, 1, inputs=inputs, device="cpu")
         seen: NDArray[np.float32] = self._seen[0, seat].numpy().copy()
         return seen
 
@@ -181,7 +180,7 @@ class Decoder:
         self._action = torch.zeros((1, 1, *(self._space.shape or ())), dtype=action_dtypes(self._space)[0])
         self._controls = torch.zeros((1, 1, CONTROLS))
         rules = Rules()
-        fill_struct(rules, {"blue": 1, "orange": 0, "bins": config.bins, "per_bin": 2.0 / (config.bins - 1)})
+        fill_struct(rules, {"blue": 1, "orange": 0})
         controls = wp.from_torch(self._controls, dtype=ControlRow)
         tables = make_tables(self._action.device, config.setters)
         self._kernel, inputs = decode_launch(config, self._action, tables, rules, controls)

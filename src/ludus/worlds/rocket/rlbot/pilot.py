@@ -70,10 +70,7 @@ def rocket_settings(agent: Agent, name: str | Path) -> RocketConfig:
         )
     if set(agent.spec.observation_space) != {VECTOR}:
         entries = ", ".join(agent.spec.observation_space)
-        raise UnsupportedError(
-            f"{str(name)!r} observes {entries}; packets of RLBot provide only {VECTOR!r}: train it with the setting "
-            "observation=compact or full"
-        )
+        raise UnsupportedError(f"{str(name)!r} observes {entries}; packets of RLBot provide only {VECTOR!r}")
     try:
         config = read_settings(RocketConfig, agent.settings, agent.spec.id)
         agent.check_world(rocket_spec(config))
@@ -110,7 +107,7 @@ class Pilot:
         self.decision: Decision | None = None
         self._decide, self._index, self._ticks = decide, index, config.ticks
         self._wait_ticks = max(config.input_delay_ticks - latency_ticks, 0)
-        self._sense, self._observer = Sense(config, pad_order), Observer(config.observation)
+        self._sense, self._observer = Sense(config, pad_order), Observer()
         self._decoder = Decoder(config)
         self._held, self._next = REST, REST
         self._next_frame = self._due_frame = 0  # frame from which `_next` is held; frame of the next decision

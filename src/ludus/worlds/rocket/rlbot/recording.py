@@ -24,7 +24,7 @@ from ludus.worlds.rocket.config import RocketConfig
 from ludus.worlds.rocket.env import RocketEnv
 from ludus.worlds.rocket.kernels.structs import Match
 from ludus.worlds.rocket.layout import PADS, pad_kind
-from ludus.worlds.rocket.observation import LAYOUTS
+from ludus.worlds.rocket.observation import LAYOUT
 from ludus.worlds.rocket.rlbot.observer import REST, CarState, Controls, Decoder, GameState
 from ludus.worlds.rocket.rlbot.packet import (
     AirState,
@@ -286,7 +286,7 @@ def run_self_test(agent: Agent, config: RocketConfig, scenes: Sequence[Scene]) -
         for index in sorted({choice.index for choice in scene.choices}):
             expected = [choice for choice in scene.choices if choice.index == index]
             made, held = _replay(agent, config, scene, index)
-            difference = max(difference, _compare(config, scene, expected, made))
+            difference = max(difference, _compare(scene, expected, made))
             if scene.driven:
                 _compare_controls(config, scene, expected, held)
             packets, decisions = packets + len(scene.packets), decisions + len(made)
@@ -320,7 +320,7 @@ def _compare_controls(config: RocketConfig, scene: Scene, expected: Sequence[Cho
             )
 
 
-def _compare(config: RocketConfig, scene: Scene, expected: Sequence[Choice], made: Sequence[Decision]) -> float:
+def _compare(scene: Scene, expected: Sequence[Choice], made: Sequence[Decision]) -> float:
     """Check frames, observations and actions; return the largest difference between observation values."""
     frames, recorded_frames = [each.frame for each in made], [each.frame for each in expected]
     if frames != recorded_frames:
@@ -328,7 +328,7 @@ def _compare(config: RocketConfig, scene: Scene, expected: Sequence[Choice], mad
             f"scene {scene.name!r}: decisions at frames {frames} instead of {recorded_frames}; "
             "time is counted differently from training"
         )
-    names, most = [field.name for field in LAYOUTS[config.observation].fields], 0.0
+    names, most = [field.name for field in LAYOUT.fields], 0.0
     for decision, choice in zip(made, expected, strict=True):
         place = f"scene {scene.name!r}, frame {choice.frame}, player {choice.index}"
         recorded = np.array(choice.observation, np.float32)

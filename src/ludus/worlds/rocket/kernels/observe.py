@@ -1,4 +1,4 @@
-"""The compact layout: one seat's view of a game, written straight into its row (Warp functions)."""
+"""One seat's view of a game, written straight into its row (Warp functions)."""
 
 import warp as wp
 
@@ -12,11 +12,11 @@ from ludus.worlds.rocket.rules import BACK_Y, CLOCK_S, DEMOLITION_S, TICK_HZ
 
 wp.set_module_options(EXACT)
 
-_SIZE = obs.COMPACT.size
-CompactRow = wp.types.vector(length=obs.COMPACT.size, dtype=wp.float32)
+_SIZE = obs.LAYOUT.size
+ObservedRow = wp.types.vector(length=obs.LAYOUT.size, dtype=wp.float32)
 
 _BALL_AT, _GOALS_AT, _MATES_AT, _RIVALS_AT, _PADS_AT, _GAME_AT = (
-    obs.COMPACT.blocks[name][0] for name in ("ball", "goals", "teammate", "opponent", "pads", "game")
+    obs.LAYOUT.blocks[name][0] for name in ("ball", "goals", "teammate", "opponent", "pads", "game")
 )
 # Products with a reciprocal instead of quotients: a division costs as much as ten products.
 _PER_X, _PER_Y, _PER_Z = 1.0 / obs.POSITION_X, 1.0 / obs.POSITION_Y, 1.0 / obs.POSITION_Z
@@ -31,7 +31,7 @@ _BALL_FASTEST, _RELATIVE_FASTEST, _CARS_FASTEST = 2.0, 3.7, 2.0
 
 
 @wp.func
-def put(row: wp.ref[CompactRow], at: int, v: wp.vec3f, scale: float, limit: float):
+def put(row: wp.ref[ObservedRow], at: int, v: wp.vec3f, scale: float, limit: float):
     """Write a vector within its bounds."""
     row[at] = wp.clamp(v[0] * scale, -limit, limit)
     row[at + 1] = wp.clamp(v[1] * scale, -limit, limit)
@@ -39,7 +39,7 @@ def put(row: wp.ref[CompactRow], at: int, v: wp.vec3f, scale: float, limit: floa
 
 
 @wp.func
-def put_place(row: wp.ref[CompactRow], at: int, p: wp.vec3f):
+def put_place(row: wp.ref[ObservedRow], at: int, p: wp.vec3f):
     """Write a position."""
     row[at] = wp.clamp(p[0] * _PER_X, -1.0, 1.0)
     row[at + 1] = wp.clamp(p[1] * _PER_Y, -1.0, 1.0)
@@ -54,7 +54,7 @@ def unit(v: wp.vec3f) -> wp.vec3f:
 
 
 @wp.func
-def write_own(row: wp.ref[CompactRow], car: Car, frame: wp.mat33f, side: float):
+def write_own(row: wp.ref[ObservedRow], car: Car, frame: wp.mat33f, side: float):
     """Write the block of the own car."""
     second_jump = sight.dodge_time(car)
     drives = car.demolished_s <= 0.0
@@ -77,7 +77,7 @@ def write_own(row: wp.ref[CompactRow], car: Car, frame: wp.mat33f, side: float):
 
 
 @wp.func
-def write_ball(row: wp.ref[CompactRow], car: Car, frame: wp.mat33f, ball: Ball, lands: wp.vec4f, side: float):
+def write_ball(row: wp.ref[ObservedRow], car: Car, frame: wp.mat33f, ball: Ball, lands: wp.vec4f, side: float):
     """Write the blocks of the ball and of the goals."""
     way = ball.position - car.position
     distance = wp.sqrt(way[0] * way[0] + way[1] * way[1] + way[2] * way[2])
@@ -98,7 +98,7 @@ def write_ball(row: wp.ref[CompactRow], car: Car, frame: wp.mat33f, ball: Ball, 
 
 
 @wp.func
-def write_other(row: wp.ref[CompactRow], at: int, car: Car, frame: wp.mat33f, other: Car):
+def write_other(row: wp.ref[ObservedRow], at: int, car: Car, frame: wp.mat33f, other: Car):
     """Write the slot of another car."""
     row[at] = 1.0
     if other.demolished_s <= 0.0:
@@ -109,7 +109,7 @@ def write_other(row: wp.ref[CompactRow], at: int, car: Car, frame: wp.mat33f, ot
 
 
 @wp.func
-def write_pads(row: wp.ref[CompactRow], pads: PadRow, tick: int, team: int):
+def write_pads(row: wp.ref[ObservedRow], pads: PadRow, tick: int, team: int):
     """Write when each pad is active; orange sees them rotated. Two plain loops, which a compiler can vectorise."""
     if team == 0:
         for pad in range(PAD_COUNT):
@@ -121,8 +121,8 @@ def write_pads(row: wp.ref[CompactRow], pads: PadRow, tick: int, team: int):
 
 
 @wp.func
-def observe_compact(
-    row: wp.ref[CompactRow],
+def observe_seat(
+    row: wp.ref[ObservedRow],
     cars: wp.array2d[Car],
     ball: Ball,
     match: Match,
@@ -167,16 +167,16 @@ def observe_kernel(
     matches: wp.array[Match],
     pads: wp.array[PadRow],
     rules: Rules,
-    out: wp.array2d[CompactRow],
+    out: wp.array2d[ObservedRow],
     first: int,
 ):
-    """Write the compact observations of all seats of one game."""
+    """Write the observations of all seats of one game."""
     game = wp.tid() + first
     ball = balls[game]
     match = matches[game]
     lands = sight.landing(ball)
     for seat in range(rules.blue + rules.orange):
-        observe_compact(out[game, seat], cars, ball, match, pads, rules, lands, game, seat)
+        observe_seat(out[game, seat], cars, ball, match, pads, rules, lands, game, seat)
 
 
 @wp.kernel
@@ -188,17 +188,17 @@ def observe_final_kernel(
     rules: Rules,
     terminated: wp.array[wp.bool],
     truncated: wp.array[wp.bool],
-    out: wp.array2d[CompactRow],
+    out: wp.array2d[ObservedRow],
     first: int,
 ):
-    """Write the compact observations of one game if it ended."""
+    """Write the observations of one game if it ended."""
     game = wp.tid() + first
     if terminated[game] or truncated[game]:
         ball = balls[game]
         match = matches[game]
         lands = sight.landing(ball)
         for seat in range(rules.blue + rules.orange):
-            observe_compact(out[game, seat], cars, ball, match, pads, rules, lands, game, seat)
+            observe_seat(out[game, seat], cars, ball, match, pads, rules, lands, game, seat)
 
 
 @wp.kernel
@@ -219,8 +219,8 @@ def observe_tiles_kernel(
     seats = rules.blue + rules.orange
     game = wp.min(index / seats, matches.shape[0] - 1)  # the last tile may reach beyond the last game
     ball = balls[game]
-    row = CompactRow()
-    observe_compact(row, cars, ball, matches[game], pads, rules, sight.landing(ball), game, index % seats)
+    row = ObservedRow()
+    observe_seat(row, cars, ball, matches[game], pads, rules, sight.landing(ball), game, index % seats)
     rows = wp.tile_zeros(shape=(sight.OBSERVE_TILE, _SIZE), dtype=wp.float32, storage="shared")
     place = int(0)
     while place < _SIZE:
