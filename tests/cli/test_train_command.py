@@ -288,3 +288,18 @@ def test_a_plugin_is_executed_only_if_the_user_names_it(finished: Finished, run:
     assert "mine.yaml:2:1: plugin: unknown key" in err
     assert not finished.plugin.with_suffix(".executed").exists()
     assert not (elsewhere / "runs").exists()
+
+
+def test_a_trial_ends_with_what_moved_and_what_the_doctor_finds(run: Run, elsewhere: Path) -> None:
+    code, out, err = run("train", "duel", *TINY, "--trial")
+    assert (code, err) == (0, "")
+    assert "trial: 64 of 64 env steps" in out
+    assert "reward per 1,000" in out
+    assert "too little to judge by" in out
+    assert (elsewhere / "runs" / "latest").resolve().name.startswith("duel-run-trial-")
+
+
+def test_a_trial_of_several_seeds_is_refused(run: Run) -> None:
+    code, _, err = run("train", "duel", *TINY, "--trial", "--seeds", "2")
+    assert code == 2
+    assert "--seeds" in err

@@ -31,12 +31,13 @@ def doctor(
     if installation and run is not None:
         raise ConfigError(f"--installation examines no run; leave {run} or --installation out")
     folder = None if installation else run or find_latest()
-    found = _check_installation(as_json) if folder is None else _examine(Path(folder), as_json)
+    found = _check_installation(as_json) if folder is None else examine_run(Path(folder), as_json)
     if found:
         raise Exit(EXIT_FOUND)
 
 
-def _examine(run: Path, as_json: bool) -> bool:
+def examine_run(run: Path, as_json: bool = False) -> bool:
+    """Print what is wrong with a run; return whether anything is."""
     from ludus.reports.doctor import examine
     from ludus.reports.run_data import read_run
 

@@ -42,6 +42,9 @@ def train(
         str | None,
         Option(help="Game of a world that has several, such as micropolis or your own profile's file in city."),
     ] = None,
+    trial: Annotated[
+        bool, Option("--trial", help="Train its beginning in minutes: do rewards rise, which terms never count?")
+    ] = False,
     plugin: Plugin = None,
     callback: Callback = None,
     watch: Watch = False,
@@ -63,14 +66,35 @@ def train(
     settings = load_run_config(world, preset, config, words)
     defaults = read_user_defaults()
     title = run_title(world, preset, config)
+    title = f"{title}-trial" if trial else title
     make_folder = partial(new_run_folder, defaults.runs_folder or RUNS_FOLDER, title)
     user = defaults.name or ""
+    if trial:
+        settings = _trial_of(settings, seeds)
     if seeds > 1:
         if watch:
             raise ConfigError("--seeds and --watch exclude each other; train, and open `ludus watch` beside it")
         _run_seeds(settings, seeds, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose)
         return
-    _run(settings, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose, watch=watch)
+    _run(
+        settings, run_dir, make_folder, title=title, user=user, loaded=loaded, verbose=verbose, watch=watch, trial=trial
+    )
+
+
+def _trial_of(config: "TrainConfig", seeds: int) -> "TrainConfig":
+    """Return the settings of a trial, and say what it does less of than the run."""
+    if seeds > 1:
+        raise ConfigError("--trial and --seeds exclude each other: train one trial, and then the seeds without it")
+    from ludus.training.trial import changes_of, trial_of
+
+    line = StatusLine()
+    line.show("measuring the speed of the run")
+    try:
+        shorter = trial_of(config)
+    finally:
+        line.close()
+    print_ok(f"trial: {changes_of(config, shorter)}, with the same hyperparameters")
+    return shorter
 
 
 def _preset_for(world: str, game: str) -> str | None:
@@ -140,6 +164,7 @@ def _run(
     verbose: bool,
     watch: bool = False,
     notes: Iterable[str] = (),
+    trial: bool = False,
 ) -> None:
     """Verify the settings, and train if they are right: only then a folder is made, unless one is given.
 
@@ -186,7 +211,21 @@ def _run(
     elif is_first:
         steps = f"{outcome.counters.env_steps:,} env steps"
         print_ok(f"{steps}; the agent is in {folder}; try: ludus eval {folder}{loaded.plugins}")
+    if is_first and trial and not outcome.exit_code:
+        _show_trial(folder)
     sys.exit(outcome.exit_code)
+
+
+def _show_trial(folder: Path) -> None:
+    """Print how rewards and win rates moved, which terms never counted, and what the doctor finds."""
+    from ludus.cli.doctor import examine_run
+    from ludus.training.trial import read_progress_of
+
+    progress = read_progress_of(folder)
+    print_table(progress.columns, progress.rows)
+    if progress.never:
+        print_warning(f"reward terms that never counted: {', '.join(progress.never)}")
+    examine_run(folder)
 
 
 def _run_seeds(

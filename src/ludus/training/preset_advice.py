@@ -35,15 +35,16 @@ def faster_preset(config: TrainConfig, needed_s: float) -> FasterPreset | None:
         if name is None:
             return None
         devices = [f"world.device={config.world.device}", f"learner_device={config.learner_device}"]
-        seconds = _seconds(load_run_config(config.world.name, name, overrides=devices))
+        run = load_run_config(config.world.name, name, overrides=devices)
+        seconds = step_seconds(run) * run.total_env_steps
     except BaseException as error:  # advice about a run that is about to start is no reason for it to fail
         let_pass(error)
         return None
     return FasterPreset(name, seconds) if seconds < _MUCH_FASTER * needed_s else None
 
 
-def _seconds(asked: TrainConfig) -> float:
-    """Return how long all env steps of a run take."""
+def step_seconds(asked: TrainConfig) -> float:
+    """Measure how long an env step of a run takes, without evaluations and checkpoints."""
     run = resolve(asked)
     config, world = run.own, run.own.at_phase(0).world
     with make_env(world.name, 1, world.device, config=world.settings or None) as env:
@@ -52,4 +53,4 @@ def _seconds(asked: TrainConfig) -> float:
         components.learner.collect()  # compiles and allocates, which no later iteration does
         components.learner.update()
         estimate = estimates.estimate_time(config, components, config.total_env_steps)
-    return estimate.step_s * config.total_env_steps / run.process.count
+    return estimate.step_s / run.process.count
