@@ -1,4 +1,4 @@
-"""Measures how the shipped walker walks, compared with people, and which pushes it survives: what `ludus mimic gait` does.
+"""Measures how the shipped walker walks beside people, and which pushes it survives: what `ludus mimic gait` does.
 
     python benchmarks/mimic_gait.py --json docs/data/mimic_gait.json --picture docs/images/mimic-people.png
 

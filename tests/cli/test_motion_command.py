@@ -45,7 +45,9 @@ def test_show_draws_a_picture_and_prints_json(run: Run, tmp_path: Path) -> None:
 def test_a_larger_body_takes_longer_strides(run: Run, tmp_path: Path) -> None:
     run("mimic", "motion", "export", tmp_path / "a.csv")
     lengths = [
-        json.loads(run("mimic", "motion", "show", tmp_path / "a.csv", "--height", height, "--json")[1])["stride_length_m"]
+        json.loads(run("mimic", "motion", "show", tmp_path / "a.csv", "--height", height, "--json")[1])[
+            "stride_length_m"
+        ]
         for height in (1.6, 1.9)
     ]
     assert lengths[1] / lengths[0] == pytest.approx(1.9 / 1.6, rel=0.02)

@@ -1,4 +1,4 @@
-"""Tests of `ludus mimic motion import`: the printed tables, the files it writes, corrections, and errors as one message."""
+"""`ludus mimic motion import`: the printed tables, the files it writes, corrections, and errors as one message."""
 
 import json
 from collections.abc import Callable
@@ -54,7 +54,9 @@ def test_a_map_is_written_corrected_and_used(
     assert "  right_knee: null\n" in text
     assert "  left_knee: 'mixamorig:LeftLeg'\n" in text
     Path("map.yaml").write_text(text.replace("right_knee: null", "right_knee: Tail") + "unit_m: 0.01\n")
-    code, out, err = run("mimic", "motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.csv", "--json")
+    code, out, err = run(
+        "mimic", "motion", "import", "walk.bvh", "--map", "map.yaml", "--out", "new/walk.csv", "--json"
+    )
     assert code == 0, err
     report = json.loads(out)
     assert report["joints"]["right_knee"] == "Tail"
@@ -85,7 +87,9 @@ def test_the_walker_is_filmed_beside_the_recording(run: Run, tmp_path: Path, wal
         pytest.skip(f"needs OpenGL, from the Debian packages libegl1 and libegl-mesa0, or libosmesa6: {error}")
     file, video = tmp_path / "walk.bvh", tmp_path / "walk.mp4"
     file.write_text(walk)
-    code, out, err = run("mimic", "motion", "import", file, "--stop", 0.34, "--out", tmp_path / "walk.csv", "--video", video)
+    code, out, err = run(
+        "mimic", "motion", "import", file, "--stop", 0.34, "--out", tmp_path / "walk.csv", "--video", video
+    )
     assert code == 0, err
     assert f"[OK] video written to {video}" in out
     assert imageio.count_frames_and_secs(str(video))[0] == 10

@@ -78,5 +78,3 @@ def new_profile(
         measured: dict[str, Any] = audit_city(str(file))
         _print_audit(measured)
         echo(f"Letters are learned. Train with: ludus train city --game {file} --preset quick")
-
-

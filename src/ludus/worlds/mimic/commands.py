@@ -1,4 +1,4 @@
-"""Mimic's own command `ludus mimic motion`: import recordings, show motion files for the walkers, and write built-in ones."""
+"""Mimic's own command `ludus mimic motion`: import recordings, show motion files, and write built-in ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -247,7 +247,9 @@ def _tell_import(report: dict[str, Any]) -> None:
     else:
         summary = report["summary"]
         strides, speed = summary["strides"], summary["natural_speed_m_s"]
-        print_ok(f"{strides} strides at {speed:.2f} m/s; look at them with `ludus mimic motion show {report['written']}`")
+        print_ok(
+            f"{strides} strides at {speed:.2f} m/s; look at them with `ludus mimic motion show {report['written']}`"
+        )
 
 
 def _tell_quality(quality: dict[str, float]) -> None:

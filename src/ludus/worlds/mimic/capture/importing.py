@@ -1,4 +1,4 @@
-"""`ludus mimic motion import`: from a recorded file to a motion file for a walker, with what was found out on the way."""
+"""`ludus mimic motion import`: from a recorded file to a motion file for a walker, with what was found out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -54,8 +54,8 @@ def load_motion(path: Path | str) -> Motion:
     file = Path(path)
     if file.suffix.lower() != ".csv":
         raise ConfigError(
-            f"motion file {file} ends with {file.suffix or 'nothing'}; valid: .csv, which `ludus mimic motion import` makes "
-            "of a recording"
+            f"motion file {file} ends with {file.suffix or 'nothing'}; valid: .csv, which "
+            "`ludus mimic motion import` makes of a recording"
         )
     return motion_of_table(read_csv(file, read_content(file)))
 
