@@ -305,7 +305,7 @@ def time_agents(frames: int) -> None:
     """Print bytes and milliseconds per decision of agents, in every JavaScript engine that is here."""
     agents: dict[str, tuple[str, PackedPolicy]] = {
         "brawl quick": ("brawl", pack_policy(untrained("quick", "brawl"))),
-        "brawl armed, int8": ("brawl", pack_policy(untrained("armed", "brawl"), "int8")),
+        "brawl strategy, int8": ("brawl", pack_policy(untrained("strategy", "brawl"), "int8")),
     }
     for name in ("rookie", "champion", "novice", "striker"):
         agent = Agent.load(name)

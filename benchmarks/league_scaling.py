@@ -41,7 +41,7 @@ from ludus.store import write_single_file
 from ludus.training.presets import load_run_config
 
 ROOT = Path(__file__).parents[1]
-POLICIES = {"mlp": "quick", "strategy": "armed"}  # of brawl
+POLICIES = {"mlp": "quick", "strategy": "strategy"}  # of brawl
 MATCHES_MEASURED = {"mlp": 16, "strategy": 1}  # per pair of three policies: the larger one takes minutes
 GPU = {"mlp": "brawl_mlp", "strategy": "brawl_strategy"}  # rows of learn_h200.json
 SNAPSHOT_S = {"mlp": 60.0, "strategy": 60.0}  # training between two snapshots of a learner

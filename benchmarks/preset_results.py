@@ -48,7 +48,7 @@ def main() -> None:
             arguments.world,
             arguments.preset,
             seed,
-            arguments.folder / f"{arguments.world}-{arguments.preset}-{seed}",
+            arguments.folder / f"{arguments.world}-{Path(arguments.preset).stem}-{seed}",
             arguments.device,
         )
         for seed in range(arguments.seeds)
@@ -61,7 +61,8 @@ def main() -> None:
 
 def train(world: str, preset: str, seed: int, folder: Path, device: str) -> Path:
     """Trains one seed; a run that is there already goes on or is taken as it is."""
-    command = ["train", world, "--preset", preset, "--seed", str(seed), "--run-dir", str(folder), "--device", device]
+    option = "--config" if preset.endswith(".yaml") else "--preset"
+    command = ["train", world, option, preset, "--seed", str(seed), "--run-dir", str(folder), "--device", device]
     started_s = time.perf_counter()
     subprocess.run([*LUDUS, *command], check=True, stdout=sys.stderr)
     print(f"[OK] {folder}: {time.perf_counter() - started_s:.0f} s of wall time", file=sys.stderr)

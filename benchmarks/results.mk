@@ -91,8 +91,8 @@ results-unknown-opponents: $(READY) ## docs/results/brawl.md: quick and competit
 	$(BIN)/python benchmarks/unknown_opponents.py --preset competition --variants preset --lanes 1 --out $(DATA)/unknown_opponents.json
 	$(TABLES) unknown-opponents
 
-results-brawl-armed: $(READY) ## docs/research/brawl.md: the preset armed, three seeds; GPU, long
-	$(BIN)/python benchmarks/preset_results.py --world brawl --preset armed --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
+results-brawl-armed: $(READY) ## docs/research/brawl.md: every style, and pay for weapons; three seeds; GPU, long
+	$(BIN)/python benchmarks/preset_results.py --world brawl --preset benchmarks/presets/armed.yaml --seeds 3 --matches 300 --device cuda --out $(DATA)/brawl_armed.json
 	$(TABLES) brawl-armed
 
 results-strategy: $(READY) ## docs/research/strategy.md: with and without strategy encoder, three seeds; GPU, long

@@ -40,6 +40,7 @@ from ludus.training.loop import Trainer
 from ludus.training.presets import load_run_config
 from ludus.training.resolve import resolve, set_up_device
 
+PRESET = Path(__file__).parent / "presets" / "armed.yaml"
 # What each variant changes of the preset, which has both a strategy encoder and a recurrent memory.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Returns the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="armed")
+    parser.add_argument("--preset", default=str(PRESET), help="name of a preset, or a file")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=["full", "lstm", "mlp"])
     parser.add_argument("--env-steps", type=int, default=10_000_000)
     parser.add_argument("--seeds", type=int, default=3)
@@ -203,7 +204,8 @@ def train_noted(config: TrainConfig, folder: Path, callbacks: Sequence[BaseCallb
 def make_config(preset: str, variant: str, seed: int, env_steps: int, changes: Sequence[str] = ()) -> TrainConfig:
     """Returns the settings of a run; the preset's opponents are all styles but the switching bot, and itself."""
     overrides = [f"total_env_steps={env_steps}", f"seed={seed}", *changes]
-    return load_run_config("brawl", preset, overrides=[*overrides, *VARIANTS[variant]])
+    named, file = (None, Path(preset)) if preset.endswith(".yaml") else (preset, None)
+    return load_run_config("brawl", named, file, [*overrides, *VARIANTS[variant]])
 
 
 def judge(agent: Agent, matches: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ WORLDS = ("brawl", "rocket", "mimic", "city", "roshambo")
 _MEANINGS = Path(__file__).with_name("meanings.yaml")
 _DASH = "\u2011"  # a hyphen at which no line breaks
 _MANY = 5  # neighbours in a row of the observation table that are written as a range
-_UNLISTED = ("-test", "debug")  # presets for tests
+_UNLISTED = ("debug",)  # presets for tests
 
 
 class MeaningError(Exception):
