@@ -56,7 +56,7 @@ def test_training_installs_the_core_alone_and_tests_install_the_rest(fresh: Path
         ".venv/bin/python -m pip install --quiet --no-compile --editable ."
     ]
     assert trained[-1] == ".venv/bin/ludus train brawl --preset quick"
-    tested = recipe("pytest", fresh)
+    tested = recipe("fast", fresh)
     assert "python3 -m venv .venv" in tested[0]
     at_once, later = (line for line in tested if "--editable" in line)  # the core and the rest in one call
     assert at_once == '.venv/bin/python -m pip install --quiet --no-compile --editable ".[dev]"'
@@ -69,10 +69,10 @@ def test_training_installs_the_core_alone_and_tests_install_the_rest(fresh: Path
 def test_either_command_may_come_first(fresh: Path) -> None:
     finish(fresh, ".core")
     assert recipe("train", fresh) == [".venv/bin/ludus train brawl --preset quick"]
-    [install] = [line for line in recipe("pytest", fresh) if "pip install" in line]
+    [install] = [line for line in recipe("fast", fresh) if "pip install" in line]
     assert '".[dev]"' in install
     finish(fresh, ".core", ".ready")
-    for target in ("train", "pytest"):
+    for target in ("train", "fast", "test-rest"):
         assert not [line for line in recipe(target, fresh) if "pip" in line]
 
 
@@ -83,7 +83,7 @@ def test_playing_installs_what_a_window_needs_and_the_tests_install_it_too(fresh
         '.venv/bin/python -m pip install --quiet --no-compile --editable ".[window]"',
     ]
     assert played[-1] == ".venv/bin/ludus play brawl --against champion"
-    assert "touch .venv/.window .venv/.ready" in recipe("pytest", fresh)
+    assert "touch .venv/.window .venv/.ready" in recipe("fast", fresh)
     finish(fresh, ".core", ".window")
     assert recipe("play", fresh) == [".venv/bin/ludus play brawl --against champion"]
 
@@ -108,7 +108,7 @@ def test_the_dockerfile_builds_from_files_that_travel_and_runs_as_a_user() -> No
 
 
 def test_the_container_for_development_has_the_packages_of_the_tests() -> None:
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").replace("\\\n", " ")
+    script = (ROOT / ".ci" / "packages").read_text(encoding="utf-8").replace("\\\n", " ")
     [wanted] = re.findall(r"apt-get -qq install -y --no-install-recommends (.*?)[;&|>\n]", script)
     [installed] = [words for name, words in dockerfile() if name == "RUN" and "apt-get install" in words]
     assert set(wanted.split()) <= set(shlex.split(installed))

@@ -86,7 +86,7 @@ def test_what_counts_as_fetched_from_elsewhere() -> None:
         ("reference/api.html", ["ludus.train", "ludus.BaseCallback", "on_rollout_end"]),
         ("reference/events.html", ["stun_hits", "Hits landed on an opponent that was still stunned"]),
         ("worlds/brawl.html", ["move_progress", "weapon_spawns", "edge_pressure"]),
-        ("worlds/rocket.html", ["landing_time", "meeting_time", "input_delay_ticks"]),
+        ("worlds/rocket.html", ["landing_time", "input_delay_ticks"]),
         ("examples/own_bot.html", ["register_bot"]),
     ],
 )

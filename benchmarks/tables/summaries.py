@@ -9,13 +9,12 @@ from benchmarks.tables.markdown import over_seeds, read_json, table
 
 from ludus.core.intervals import mean_interval
 
-_ARM, _H200, _SHARED = "2 ARM cores", "H200", "H200, shared"
+_ARM, _H200 = "2 ARM cores", "H200"
 # Presets of brawl: file, device and budget of the runs in it.
 _BRAWL = {
     "quick": ("brawl_quick_cpu.json", _ARM, "10.5 M"),
     "curriculum": ("brawl_curriculum.json", _ARM, "20 M"),
     "competition": ("brawl_competition.json", _H200, "120 M"),
-    "armed": ("brawl_armed.json", _SHARED, "10 M"),
 }
 _MIMIC = {
     "walk": ("mimic_walk.json", _ARM),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from docs.generate.markdown import table
 from docs.generate.schema import sections, settings_table, shown_default, summary, type_of
-from docs.generate.usage import usage
+from docs.generate.usage import check_justified, usage
 from pydantic import BaseModel
 
 from ludus.algorithms.algorithm import algorithms
@@ -70,6 +70,8 @@ _SAME = {"curriculum[].rewards": "rewards", "curriculum[].exploration": "policy.
 
 def configuration_page() -> str:
     """Return the page."""
+    models = [("", TrainConfig), *((f"{key}.", model) for key, model in sections(TrainConfig))]
+    check_justified([f"{prefix}{name}" for prefix, model in models for name in model.model_fields])
     parts = [_HEAD, "## The run { #run }", null_for_none(_run_table())]
     for key, model in sections(TrainConfig):
         level = "##" if "." not in key else "###"

@@ -4,7 +4,7 @@ A key with neither fails the build: it has to go.
 """
 
 import fnmatch
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,16 @@ def usage(path: str) -> str:
         more = f" and {len(users) - _MOST} more" if len(users) > _MOST else ""
         return ", ".join(map(code, users[:_MOST])) + more
     for pattern, reason in justified().items():
-        if fnmatch.fnmatchcase(path, pattern):
+        if path == pattern or fnmatch.fnmatchcase(path, pattern):  # brackets of lists are no pattern
             return reason
     raise UnusedKeyError(f"{path}: no preset sets it; delete it, or say in {_JUSTIFIED.name} which result supports it")
+
+
+def check_justified(paths: Collection[str]) -> None:
+    """Raise UnusedKeyError if a reason is given for keys that do not exist."""
+    for pattern in justified():
+        if not any(fnmatch.fnmatchcase(path, pattern) or path == pattern for path in paths):
+            raise UnusedKeyError(f"{_JUSTIFIED.name}: no key is named {pattern}; delete the line")
 
 
 @cache

@@ -80,7 +80,7 @@ def test_the_speed_of_training_is_measured(script: ModuleType, tmp_path: Path, m
 
 
 def test_variants_differ_in_nothing_else(script: ModuleType) -> None:
-    configs = {name: script.make_config("armed", name, 1, 1000) for name in script.VARIANTS}
+    configs = {name: script.make_config(str(script.PRESET), name, 1, 1000) for name in script.VARIANTS}
     assert "switcher" not in configs["full"].opponents  # it is met for the first time when the agents are judged
     assert {"self", "aggressive", "edge-guarder"} <= set(configs["full"].opponents)
     for name, config in configs.items():

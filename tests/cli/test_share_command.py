@@ -22,7 +22,7 @@ def test_it_writes_a_page_and_says_who_plays(run: Run, tmp_path: Path, monkeypat
     page = tmp_path / "rookie.html"
     assert code == 0
     assert "rookie.html" in said
-    assert "brawl-v1, 1 agent and 15 bots to play against" in said
+    assert "brawl-v1, 1 agent and 14 bots to play against" in said
     assert page.read_text().startswith("<!doctype html>")
     page.write_text("mine")
     code, _, error = run("share", "rookie")

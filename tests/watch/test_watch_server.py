@@ -351,9 +351,7 @@ def test_one_address_keeps_no_other_away(watched: WatchServer) -> None:
     eventually(lambda: len(watched._connections) == 1)
     theirs = [connect(watched, source="127.0.0.2") for _ in range(module._MOST_CONNECTIONS)]
     eventually(lambda: sum(map(_is_closed, theirs)) == module._MOST_CONNECTIONS // 2)
-    assert [_is_closed(each) for each in theirs] == [
-        place < module._MOST_CONNECTIONS // 2 for place in range(module._MOST_CONNECTIONS)
-    ]
+    # Which half depends on when the threads of the connections begin to read.
     assert not _is_closed(mine)  # although it has waited longest
     for connection in (mine, *theirs):
         connection.close()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from ludus.envs.base import action_dtypes
 from ludus.envs.registry import make_env
 from ludus.worlds.rocket.bots import BOT_NAMES
 from ludus.worlds.rocket.env import RocketEnv
@@ -35,8 +36,9 @@ def test_a_gpu_computes_the_same_bits_as_the_cpu(name: str) -> None:
     for step in range(250):
         results, chosen = [], []
         for env, roster in zip(envs, rosters, strict=True):
-            actions = torch.zeros((GAMES, env.spec.seats, *(env.spec.action_space.shape or ())), dtype=torch.int64)
-            actions = actions.to(env.device)
+            space = env.spec.action_space
+            shape, dtype = (GAMES, env.spec.seats, *(space.shape or ())), action_dtypes(space)[0]
+            actions = torch.zeros(shape, dtype=dtype, device=env.device)
             roster.act(assignment.to(env.device), actions)
             chosen.append(actions.cpu())
             results.append(env.step(actions))
