@@ -11,6 +11,8 @@ from docs.generate import REFERENCE_PAGES
 from ludus.core.errors import GameNotFoundError
 from ludus.envs import bots
 
+pytestmark = pytest.mark.package
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = {ROOT / "docs" / path for path in REFERENCE_PAGES}

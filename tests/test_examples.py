@@ -15,6 +15,8 @@ from ludus.training.config import MonitoringConfig, TrainConfig
 from ludus.worlds.brawl.config import BrawlConfig
 from ludus.worlds.city import guide
 
+pytestmark = pytest.mark.package
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 TINY_STEPS = "2048"

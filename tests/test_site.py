@@ -12,6 +12,8 @@ from docs.generate import schema, worlds
 from docs.generate.configuration import configuration_page
 from pydantic import BaseModel, Field
 
+pytestmark = pytest.mark.package
+
 ROOT = Path(__file__).parents[1]
 FETCHED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src"}
 

@@ -20,6 +20,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.package
+
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 120.0
 

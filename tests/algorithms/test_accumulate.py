@@ -20,6 +20,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.training.config import TrainConfig
 
+pytestmark = pytest.mark.train
+
 STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "latent": 4}
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {},

@@ -14,6 +14,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.rollout.buffer import RolloutBuffer
 
+pytestmark = pytest.mark.train
+
 STEPS, ROWS = 16, 8
 POLICIES = {
     "mlp": PolicyConfig.model_validate({"normalize": {"observations": True}}),

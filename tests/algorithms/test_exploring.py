@@ -15,6 +15,8 @@ from ludus.nn.heads import MaskedCategoricalHead
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 ANNEALED = {"frequency": {"kind": "linear", "start": 0.6, "end": 0.0}, "random_frequency": 0.5}
 
 

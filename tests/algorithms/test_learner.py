@@ -15,6 +15,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.rollout.rewards import StepRewards
 
+pytestmark = pytest.mark.train
+
 KINDS: dict[str, dict[str, Any]] = {
     "mlp": {"normalize": {"observations": True, "returns": True}},
     "lstm": {"recurrent": {"size": 8}},

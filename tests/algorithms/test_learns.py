@@ -11,6 +11,8 @@ from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 STREAMING = {"layers": 1, "heads": 2, "width": 32, "feedforward": 64, "window": 9, "latent": 16}
 MEMORIES: dict[str, dict[str, Any]] = {
     "lstm": {"recurrent": {"size": 32}},

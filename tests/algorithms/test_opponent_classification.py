@@ -27,6 +27,8 @@ from ludus.training.config import TrainConfig
 from ludus.training.estimates import estimate_memory
 from ludus.training.preflight import check_players, check_rollout
 
+pytestmark = pytest.mark.train
+
 TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32, "window": 6, "latent": 8}
 PPO = {"n_steps": 16, "batch_size": 128, "n_epochs": 2, "sequence_length": 16, "learning_rate": 3e-3}
 EVENLY = {"random": 1.0, "rock": 1.0, "cycle": 1.0}  # not in the order of the world: rock, cycle, random

@@ -19,6 +19,8 @@ from ludus.training.distributed import Process
 from ludus.training.preflight import verify
 from ludus.training.summary import summarise
 
+pytestmark = pytest.mark.train
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm.py"
 SETTINGS: dict[str, Any] = {
     "world": {"name": "identity", "num_envs": 8, "device": "cpu"},

@@ -8,6 +8,8 @@ from ludus.algorithms.ppo.learner import PpoLearner
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 
 @pytest.mark.parametrize("end_chance", [0.02, 0.2])
 def test_the_first_ratio_is_one(policy_kind: tuple[str, PolicyConfig], make_arena: type, end_chance: float) -> None:

@@ -16,6 +16,8 @@ from ludus.evaluation.players import find_players
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 
 def make_evaluator(matches: int = 40) -> PolicyEvaluator:
     env = make_env("duel", len(STYLES) * matches, config={"rounds": 9})

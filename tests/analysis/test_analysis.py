@@ -21,6 +21,8 @@ from ludus.policies.export import export_agent
 from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
 
+pytestmark = pytest.mark.train
+
 TINY = {"layers": 1, "heads": 2, "width": 16, "feedforward": 16, "window": 6, "latent": 6, "pooling": 8}
 PNG = b"\x89PNG"
 

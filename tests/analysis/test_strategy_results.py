@@ -7,6 +7,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.train
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "strategy_results.py"
 SMALL = "{layers: 1, heads: 1, width: 4, feedforward: 4, window: 4, latent: 3, pooling: 2}"
 TINY = (

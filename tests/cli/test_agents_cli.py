@@ -13,6 +13,8 @@ from ludus.cli import console, evaluate
 from ludus.envs.replay import Replay, replay_env, verify_replay
 from ludus.worlds.brawl.env import BrawlEnv
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 MakeAgent = Callable[[str], Path]
 

@@ -12,6 +12,8 @@ from ludus.cli.completion import complete_agent, complete_agent_name, complete_a
 from ludus.envs.replay import Replay
 from ludus.policies.shipped import agent_card, agent_names, agent_path, describe_agent
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -9,6 +9,8 @@ import pytest
 from ludus.training.config import TrainConfig
 from ludus.training.loop import train
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 TINY = {
     "layers": 1,

@@ -14,6 +14,8 @@ from ludus.training import TrainConfig, train
 from ludus.training.callbacks import Counters
 from ludus.training.run_folder import describe_run
 
+pytestmark = pytest.mark.fault
+
 Run = Callable[..., tuple[int, str, str]]
 
 SMALL = ("world.num_envs=2", "total_env_steps=32", "ppo.n_steps=8", "ppo.sequence_length=4", "ppo.batch_size=16",

@@ -14,6 +14,8 @@ from ludus.cli.play import bot_with
 from ludus.envs.replay import Replay, replay_env
 from ludus.worlds.brawl.env import BrawlEnv
 
+pytestmark = pytest.mark.train
+
 LUDUS = Path(sys.executable).with_name("ludus")
 Run = Callable[..., tuple[int, str, str]]
 

@@ -17,6 +17,8 @@ from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
 from ludus.worlds.mimic.rendering.gl import open_context
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 MakeWalker = Callable[[Mapping[str, Any]], Path]
 SHORT = ("--set", "episode_s=0.2", "--set", "threads=1")  # 20 steps, five pictures

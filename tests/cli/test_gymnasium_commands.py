@@ -11,6 +11,8 @@ import pytest
 from ludus.policies.agent import Agent
 from ludus.rewards import plugins
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 
 # A user's file: the entry point is a string, as Gymnasium's tutorials write it, and a helper lies beside it.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -18,6 +18,8 @@ from ludus.rewards import plugins
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 
 GAMES = Path(__file__).parents[1] / "envs" / "adapters" / "parallel_games.py"

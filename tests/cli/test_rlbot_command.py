@@ -23,6 +23,8 @@ from ludus.worlds.rocket.rlbot.folder import check_folder
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.train
+
 MakeAgent = Callable[[str], Path]
 NETWORK = """
 from torch import nn

@@ -18,6 +18,8 @@ from ludus.envs.tiny.base import State, TinyBots
 from ludus.envs.tiny.single_player import PointEnv
 from ludus.envs.tiny.two_player import DUEL_BOTS, DuelEnv
 
+pytestmark = pytest.mark.train
+
 OPTIONS = CheckOptions(num_envs=2, steps=8, end_steps=60)
 
 

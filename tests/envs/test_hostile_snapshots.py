@@ -20,6 +20,8 @@ from ludus.worlds.city.game.kernels import structs as city
 from ludus.worlds.rocket.kernels import structs as rocket
 from ludus.worlds.roshambo.kernels import structs as roshambo
 
+pytestmark = pytest.mark.fault
+
 GAMES = 2
 # A world, its settings, the bots that play, and how many steps they play first.
 WORLDS: dict[str, tuple[str, dict[str, Any], tuple[str, ...], int]] = {

@@ -24,6 +24,8 @@ from ludus.envs.world import find_world
 from ludus.rewards import plugins
 from ludus.rewards.plugins import load_plugin, plugins_needed
 
+pytestmark = pytest.mark.train
+
 
 class MyGame(gym.Env[Any, Any]):
     """Rewards 2 for action 1; ends after `length` steps."""

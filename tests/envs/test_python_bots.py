@@ -20,6 +20,8 @@ from ludus.envs.bots import RESERVED, BotObservation, as_bot, bot_names, registe
 from ludus.envs.registry import make_env
 from ludus.league.payoffs import MIRROR_KIND, SELF_KIND
 
+pytestmark = pytest.mark.train
+
 ROCK, PAPER, SCISSORS = range(3)
 SETTINGS: dict[str, Any] = {
     "world": {"name": "duel-v1", "num_envs": 8},

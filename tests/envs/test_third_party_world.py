@@ -11,6 +11,8 @@ import pytest
 
 import ludus
 
+pytestmark = pytest.mark.package
+
 PROJECT = Path(__file__).parents[2] / "examples" / "own_world"
 SMALL = ("total_env_steps=2048", "evaluation.every_env_steps=1024", "monitoring.console=off")
 

@@ -14,6 +14,8 @@ from ludus.core.errors import UnsupportedError
 from ludus.envs import warp_tools
 from ludus.envs.warp_tools import Launcher, shrinking_parts
 
+pytestmark = pytest.mark.compile
+
 CPU = torch.device("cpu")
 
 

@@ -15,6 +15,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
 
+pytestmark = pytest.mark.train
+
 
 def paper(observation: BotObservation, state: None) -> tuple[torch.Tensor, None]:
     return torch.ones_like(observation.frame), state

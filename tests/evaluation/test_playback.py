@@ -20,6 +20,8 @@ from ludus.evaluation.rendering import RenderOptions, make_painter, with_card
 from ludus.evaluation.window import Input, Window
 from ludus.worlds.brawl.env import BrawlEnv
 
+pytestmark = pytest.mark.train
+
 SHORT = {"step_limit": 30}
 
 

@@ -27,6 +27,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import save_checkpoint
 
+pytestmark = pytest.mark.train
+
 MakePolicy = Callable[..., Policy]
 SaveAgent = Callable[[Policy, Path], Path]
 ROCK, PAPER, SCISSORS = [9.0, -9.0, -9.0], [-9.0, 9.0, -9.0], [-9.0, -9.0, 9.0]

@@ -22,6 +22,8 @@ from ludus.policies.stacked import StackedPolicy
 from ludus.worlds.brawl.observation import FIELDS, MIRROR
 from ludus.worlds.brawl.rules import Key
 
+pytestmark = pytest.mark.train
+
 ROWS, SIDE = 64, [field.name for field in FIELDS].index("world.high_side")
 NETWORKS: dict[str, Any] = {"net_arch": {"pi": [24, 16], "vf": [16]}, "canonical": True}
 

@@ -16,6 +16,8 @@ from torch import Tensor
 from ludus.policies import modules
 from ludus.policies.modules import compiled
 
+pytestmark = pytest.mark.compile
+
 # Compiles a function with the cache in each folder that it is told, in a fork that knows nothing of those before it:
 # it takes seconds to import the compiler.
 PROGRAM = """

@@ -23,6 +23,8 @@ from ludus.policies.shipped import agent_names
 from ludus.store import save_checkpoint
 from ludus.training.presets import load_run_config
 
+pytestmark = pytest.mark.train
+
 MARGIN = 10  # that everything shipped keeps from the usual limits
 ENCODER = {"layers": 3, "heads": 2, "width": 16, "feedforward": 24, "window": 21, "pooling": 8, "latent": 6}
 PRESETS = [

@@ -26,6 +26,8 @@ from ludus.policies.description import PolicyDescription
 from ludus.policies.export import write_onnx
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.package
+
 STEPS, ROWS = 100, 4
 
 

@@ -22,6 +22,8 @@ from ludus.policies.policy import Policy
 from ludus.policies.stacked import StackedPolicy
 from ludus.store import save_checkpoint
 
+pytestmark = pytest.mark.train
+
 ROWS, STEPS = 12, 10
 EXPLORING = PolicyConfig.model_validate({"exploration": {"frequency": 0.5}, "net_arch": {"pi": [16], "vf": [16]}})
 SPEC = make_env("dig-v1", 1).spec

@@ -24,6 +24,8 @@ from ludus.policies.policy import Policy
 from ludus.training.agent_opponents import agent_file, is_known_agent
 from ludus.training.presets import load_run_config
 
+pytestmark = pytest.mark.train
+
 WORLDS = {
     "builder": "city-v1", "champion": "brawl-v1", "novice": "rocket-v2", "rookie": "brawl-v1", "striker": "rocket-v2",
     "walker": "mimic-v1",

@@ -18,6 +18,8 @@ from ludus.policies.grouping import BlockGrouping, Grouping, HostGrouping, Offse
 from ludus.policies.policy import Policy, Step
 from ludus.policies.stacked import StackedPolicy
 
+pytestmark = pytest.mark.train
+
 ROWS, SLOTS, STEPS = 14, 5, 20
 CPU = torch.device("cpu")
 GROUPINGS: dict[str, Callable[[], Grouping]] = {

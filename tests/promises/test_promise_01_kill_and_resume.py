@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.fault
+
 DRIVER = Path(__file__).with_name("kill_and_resume.py")
 
 

@@ -22,6 +22,8 @@ import torch
 from ludus.core.errors import StoreError
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint
 
+pytestmark = pytest.mark.fault
+
 CALLS = ("open", "write", "fsync", "close", "mkdir", "rename", "replace", "unlink", "rmdir")
 
 

@@ -22,6 +22,8 @@ from ludus.store import verify_checkpoint
 if TYPE_CHECKING:
     from tests.commands import Command, Commands
 
+pytestmark = pytest.mark.fault
+
 GRACE_S = 10.0  # less than any service manager waits before it kills
 LUDUS = Path(sys.executable).with_name("ludus")
 PLUGIN = Path(__file__).with_name("slow_plugin.py")

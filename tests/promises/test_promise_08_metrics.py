@@ -13,6 +13,8 @@ import pytest
 
 from ludus.store import load_checkpoint
 
+pytestmark = pytest.mark.fault
+
 DRIVER = Path(__file__).with_name("kill_and_resume.py")
 KILLS, ITERATIONS, STEPS = 8, 20, 32
 TABLES = (

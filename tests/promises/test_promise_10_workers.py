@@ -22,6 +22,8 @@ from ludus.envs.adapters.worker_batch import WorkerBatch, WorkerFault
 from ludus.envs.registry import make_env
 from ludus.envs.worker_process import Failure, WorkerProcess
 
+pytestmark = pytest.mark.fault
+
 FINE, EXIT, RAISE, HANG, CRASH = range(5)
 TIMEOUT_S = 2.0
 

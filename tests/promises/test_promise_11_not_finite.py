@@ -18,6 +18,8 @@ from ludus.envs.tiny.single_player import EndlessEnv
 from ludus.store import load_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer
 
+pytestmark = pytest.mark.fault
+
 STEPS, GAMES, ITERATIONS = 8, 2, 5
 BAD = {"nan": math.nan, "inf": math.inf, "huge": 1e30, "large": 3e38}
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from ludus.envs.registry import make_env
 from ludus.worlds.brawl.env import BrawlEnv
 
+pytestmark = pytest.mark.fault
+
 # Every style once, and delays and noise that leave traces in a bot's memory.
 ROSTER = (
     "random",

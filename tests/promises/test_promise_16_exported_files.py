@@ -23,6 +23,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.store import write_single_file
 
+pytestmark = pytest.mark.fault
+
 MEMORY_BYTES = 512 << 20  # what loading one hostile file may take beyond what the process has
 SECONDS = 3.0  # of CPU time that refusing one may take
 ZEROS = "0" * 64

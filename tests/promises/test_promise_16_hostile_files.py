@@ -21,6 +21,8 @@ import torch
 from ludus.core.errors import CheckpointError
 from ludus.store import Checkpoint, CheckpointStore, load_checkpoint, save_checkpoint
 
+pytestmark = pytest.mark.fault
+
 MEMORY_BYTES = 256 << 20  # what reading one hostile checkpoint may take beyond what the process has
 SECONDS = 3.0  # of CPU time that refusing one may take; the slowest needs about one
 

@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.fault
+
 WRITTEN = ("metrics.jsonl", "monitor.csv", "opponents.csv", "resources.csv", "run.json", "run.lock", "run.log")
 READ = ("metrics.jsonl", "monitor.csv", "opponents.csv", "resources.csv", "run.json", "config.yaml")
 SETTINGS = ("world.num_envs=2", "total_env_steps=64", "ppo.n_steps=8", "ppo.sequence_length=4", "ppo.batch_size=16",

@@ -20,6 +20,8 @@ import pytest
 from ludus.core.errors import ConfigError
 from ludus.training.loggers import MonitoringConfig, make_loggers
 
+pytestmark = pytest.mark.fault
+
 TOKEN = "-".join(["nobody", "may", "read", "this"])
 ON_THE_NETWORK = (
     "socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",

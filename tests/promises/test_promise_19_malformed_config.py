@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from ludus.cli.main import main
 from ludus.config import dump_yaml, parse_document
 
+pytestmark = pytest.mark.fault
+
 LUDUS = Path(sys.executable).with_name("ludus")
 VALID = """\
 extends: debug

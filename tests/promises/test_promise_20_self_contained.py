@@ -14,6 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.package
+
 LUDUS = Path(sys.executable).with_name("ludus")
 PPO = {"n_steps": 16, "sequence_length": 8, "batch_size": 64, "n_epochs": 1}
 QUIET = {"console": "off", "tensorboard": False, "curves": False}

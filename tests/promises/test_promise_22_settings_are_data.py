@@ -41,6 +41,8 @@ from ludus.training.config import TrainConfig
 from ludus.training.presets import load_run_config
 from ludus.training.run_folder import read_run_config
 
+pytestmark = pytest.mark.fault
+
 SECRET = "root:$y$j9T$secret:20000"  # noqa: S105 - a line of a file that is to stay unread
 EVIL = f"""
 extends: micropolis

@@ -20,6 +20,8 @@ from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Train
 from ludus.training.loggers import make_loggers
 from ludus.training.run_folder import changed_config, describe_run, read_run_config
 
+pytestmark = pytest.mark.train
+
 Examine = Callable[[str], tuple[Path, Examination]]
 Settings = dict[str, Any]
 

@@ -43,7 +43,10 @@ from ludus.watch.runs import find_runs
 
 if not all(map(find_spec, ("ray", "optuna", "sklearn"))):  # without importing Ray, which then listens everywhere
     pytest.skip("needs ray, optuna and scikit-learn: the extra scale", allow_module_level=True)
-pytestmark = pytest.mark.filterwarnings("default")  # those of Ray, which are many, are not ours to fix
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.ray,
+]  # those of Ray, which are many, are not ours to fix
 
 RATE = "ppo.learning_rate"
 LIMIT_S = 300.0  # on a busy machine Ray alone takes minutes

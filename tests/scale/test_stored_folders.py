@@ -32,6 +32,8 @@ from ludus.scale.sweep import _check_waiting, resume_sweep, start_sweep
 from ludus.store import write_single_file
 from ludus.training.run_folder import RunLock
 
+pytestmark = pytest.mark.ray
+
 RATE = "ppo.learning_rate"
 DUEL = """\
 world: {name: duel, num_envs: 8, settings: {rounds: 3}}

@@ -17,6 +17,8 @@ from ludus.share.wasm import cache_folder, compile_program
 from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.rocket.env import RocketEnv
 
+pytestmark = pytest.mark.compile
+
 Games = Callable[[str], Game]
 FRAMES = 4_000
 HAS_WASMTIME = importlib.util.find_spec("wasmtime") is not None

@@ -27,6 +27,8 @@ from ludus.share.policy import FORMATS, check_supported, pack_policy, with_matri
 from ludus.share.program import capture_world
 from ludus.share.wasm import compile_program
 
+pytestmark = pytest.mark.compile
+
 Games = Callable[[str], Game]
 SEED = 7
 BOTS = {"brawl": "aggressive", "rocket": "shooter"}

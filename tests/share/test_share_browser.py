@@ -14,6 +14,8 @@ from ludus.envs.replay import Replay, verify_replay
 from ludus.share.page import share_agent
 from ludus.store import load_checkpoint, save_checkpoint
 
+pytestmark = pytest.mark.browser
+
 STATE = "document.documentElement.dataset.state"
 STEP = "Number(document.querySelector('.stage').dataset.step)"
 _REPLAY_WAIT_S = 20.0

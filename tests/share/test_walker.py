@@ -21,6 +21,8 @@ from ludus.share.viewer import is_viewer, page_program
 from ludus.worlds.mimic.browser import MEASURED, describe, describe_physics
 from ludus.worlds.mimic.env import MimicEnv
 
+pytestmark = pytest.mark.compile
+
 CASES = 30
 BODIES: dict[str, dict[str, Any]] = {
     "the default": {},

@@ -14,6 +14,8 @@ from ludus.training import TrainConfig, Trainer
 from ludus.training.components import Components
 from ludus.training.presets import load_run_config
 
+pytestmark = pytest.mark.train
+
 SMALL = [
     "world.num_envs=4",
     "world.settings.workers=0",

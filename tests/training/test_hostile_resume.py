@@ -23,6 +23,8 @@ from ludus.training import Counters, TrainConfig, Trainer
 from ludus.training.callbacks import BaseCallback, Iteration
 from ludus.training.run_folder import describe_run
 
+pytestmark = pytest.mark.fault
+
 FEW = 12  # cases of each run that are always tried
 MOST_CPU_S, MOST_BYTES = 5.0, 512 << 20
 MISSING = object()

@@ -19,6 +19,8 @@ from ludus.store import Checkpoint, load_checkpoint, read_manifest, save_checkpo
 from ludus.training import Counters, TrainConfig, Trainer, train
 from ludus.training.run_folder import describe_run
 
+pytestmark = pytest.mark.fault
+
 STRATEGY = {"layers": 1, "heads": 2, "width": 8, "feedforward": 8, "window": 5, "latent": 4, "pooling": 4}
 PER_ITERATION = 8 * 8
 LEAGUE = {

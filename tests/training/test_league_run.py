@@ -14,6 +14,8 @@ from ludus.store import load_checkpoint, save_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
 from ludus.training.run_folder import changed_config, fork_run
 
+pytestmark = pytest.mark.train
+
 GAMES, STEPS = 8, 10
 PER_ITERATION = GAMES * STEPS
 

@@ -17,6 +17,8 @@ from ludus.store import Checkpoint, load_checkpoint, save_checkpoint
 from ludus.training import BaseCallback, Counters, Iteration, TrainConfig, Trainer, train
 from ludus.training.checkpointing import stored_config
 
+pytestmark = pytest.mark.train
+
 STEPS, GAMES, ITERATIONS = 8, 4, 6
 PER_ITERATION = STEPS * GAMES
 

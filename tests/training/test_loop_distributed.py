@@ -27,6 +27,8 @@ from ludus.training.components import Components
 from ludus.training.distributed import Process
 from ludus.training.resolve import resolve
 
+pytestmark = pytest.mark.train
+
 STEPS, GAMES, ITERATIONS = 8, 4, 6
 PER_ITERATION = STEPS * GAMES
 SCENARIOS = ("stopped", "resumed", "lost", "told", "saving", "reward", "staged", "staged-stopped", "staged-resumed")

@@ -15,6 +15,8 @@ from ludus.training import Trainer
 from ludus.training.presets import load_run_config
 from ludus.worlds.mimic.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.fault
+
 SHORT = {"episode_s": 0.5}
 
 

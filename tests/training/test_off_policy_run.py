@@ -29,6 +29,8 @@ from ludus.training.distributed import Process
 from ludus.training.preflight import verify
 from ludus.training.summary import summarise
 
+pytestmark = pytest.mark.train
+
 GAMES, STEPS, ITERATIONS = 4, 4, 8
 PER_ITERATION = GAMES * STEPS
 GOOD_RETURN = -9.5  # of the play that `point-v1` describes as good; random play has about -45

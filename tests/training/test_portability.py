@@ -12,6 +12,8 @@ from ludus.core.errors import RunLockedError
 from ludus.training.loggers.csv_logger import AppendLog
 from ludus.training.run_folder import RunLock
 
+pytestmark = pytest.mark.package
+
 # What Windows lacks. Libraries are imported before it is hidden, since theirs decide by the system that they run on.
 PROGRAM = """
 import gc, importlib, json, os, pkgutil, signal, socket, sys

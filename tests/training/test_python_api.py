@@ -23,6 +23,8 @@ from ludus.training.api import TrainedRun, _read, _section
 from ludus.training.callbacks import Counters, Iteration
 from ludus.training.config import TrainConfig
 
+pytestmark = pytest.mark.train
+
 QUIET = {"console": "off", "tensorboard": False, "curves": False}
 SETTINGS: dict[str, Any] = {
     "world": {"name": "rps-v1", "num_envs": 8},

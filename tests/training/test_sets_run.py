@@ -14,6 +14,8 @@ from ludus.store import load_checkpoint
 from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer
 from ludus.training.components import Components
 
+pytestmark = pytest.mark.train
+
 GAMES, STEPS = 8, 10
 
 

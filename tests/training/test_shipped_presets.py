@@ -11,6 +11,8 @@ from ludus.training import TrainConfig, Trainer
 from ludus.training.presets import load_run_config
 from ludus.worlds.brawl.rewards import SETS
 
+pytestmark = pytest.mark.train
+
 BRAWL = PresetDirectory(find_world("brawl").package).names()
 ON_SCREENS = ("lincity", "micropolis", "opencity")
 CITY = [name for name in PresetDirectory(find_world("city").package).names() if name not in ON_SCREENS]

@@ -32,6 +32,8 @@ from ludus.training.preset_advice import faster_preset
 from ludus.training.resolve import describe_precision, learner_rows
 from ludus.training.summary import summarise
 
+pytestmark = pytest.mark.train
+
 GIB = 1024**3
 CHECKS = ["world", "players and rewards", "batch", "rollout", "gradients", "update", "checkpoint", "time", "memory"]
 

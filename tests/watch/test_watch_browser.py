@@ -25,6 +25,8 @@ from ludus.watch.server import WatchServer
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.browser
+
 MakeRun = Callable[..., Path]
 Serve = Callable[..., WatchServer]
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'<\\script>"

@@ -17,6 +17,8 @@ from ludus.watch.matches import newest_source
 from ludus.watch.runs import Catalogue
 from ludus.watch.server import WatchServer
 
+pytestmark = pytest.mark.fault
+
 SECONDS = 20.0  # of CPU time for both pages; the slowest needs about four
 BYTES = 4_000_000  # of a page
 NAME = "</script><img src=x onerror=alert(1)>\u202e\x1b[2J"

@@ -25,6 +25,8 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, EnvMaker, check_env
 from ludus.envs.registry import make_env
 
+pytestmark = pytest.mark.train
+
 ECHO = "gym:echo_games:Echo-v2"
 
 

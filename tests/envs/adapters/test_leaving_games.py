@@ -15,6 +15,8 @@ from ludus.core.faults import RefusedExits, Unwinding, UserExitError, let_pass
 from ludus.envs.base import BatchedEnv
 from ludus.envs.registry import make_env
 
+pytestmark = pytest.mark.fault
+
 FILE = re.escape(leaving_games.__file__)
 KINDS = {"gym": "gym:leaving_games:Leaving-v0", "vector": "leaving-vector", "pair": "leaving-pair"}
 WAYS = [way for way in leaving_games.WAYS if way != "KeyboardInterrupt"]

@@ -18,6 +18,8 @@ from ludus.envs import world as world_module
 from ludus.envs.adapters.pettingzoo_factory import teams_of
 from ludus.envs.check import CheckOptions, check_env
 
+pytestmark = pytest.mark.train
+
 FILE = re.escape(parallel_games.__file__)
 
 

@@ -18,6 +18,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.reports.analysis_page import write_analysis_page
 
+pytestmark = pytest.mark.browser
+
 HOSTILE = "</script><img src=x onerror=document.title='taken'>"
 
 

@@ -22,6 +22,8 @@ from ludus.training.loggers.curves import (
     read_run,
 )
 
+pytestmark = pytest.mark.train
+
 EMPTY = Table({})
 
 

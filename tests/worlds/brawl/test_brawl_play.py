@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -9,6 +10,8 @@ from ludus.core.intervals import wilson_interval
 
 if TYPE_CHECKING:
     from tests.worlds.brawl.conftest import MakeStage
+
+pytestmark = pytest.mark.train
 
 STYLES = (
     "based",

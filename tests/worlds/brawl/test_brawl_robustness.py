@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -10,6 +11,8 @@ from ludus.worlds.brawl.rules import Ground, State
 
 if TYPE_CHECKING:
     from tests.worlds.brawl.conftest import MakeStage, Stage
+
+pytestmark = pytest.mark.fault
 
 GAMES, STEPS = 4096, 2450  # 10,035,200 steps
 EVERY = 23  # frames between two looks at all fields; prime to all cycles of the game

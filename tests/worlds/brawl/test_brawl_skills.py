@@ -14,6 +14,8 @@ from ludus.envs.registry import make_env
 from ludus.worlds.brawl import skills
 from ludus.worlds.brawl.rules import KEYS, Key, Mask, State
 
+pytestmark = pytest.mark.train
+
 Bot = Callable[[BotObservation, Any], tuple[Tensor, Any]]
 GAMES = 64
 

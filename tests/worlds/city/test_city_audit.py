@@ -15,6 +15,8 @@ from ludus.worlds.city.interface.theme import FIELDS
 from ludus.worlds.city.perception.embedded import embedded_reader
 from ludus.worlds.city.perception.reading import Reading, unreadable
 
+pytestmark = pytest.mark.screen
+
 
 def test_every_theme_is_read_right_and_nothing_is_read_wrong() -> None:
     result = CliRunner().invoke(app, ["city", "audit", "--states", "60", "--json"])

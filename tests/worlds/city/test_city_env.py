@@ -16,6 +16,8 @@ from ludus.envs.registry import make_env
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.game.rules import Over
 
+pytestmark = pytest.mark.screen
+
 KIT = CheckOptions(num_envs=2, steps=6, end_steps=8)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ludus.worlds.city.screen.session import ScreenSession
     from ludus.worlds.city.screen.xserver import Window
 
+pytestmark = pytest.mark.screen
+
 RULES = CityRules(threads=1)
 GAME = """
 from ludus.worlds.city.drivers.city_games import CityGames

@@ -23,6 +23,8 @@ from ludus.worlds.city.embedded_backend import EmbeddedBackend
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.worker_backend import LEAST_GAMES, WorkerBackend, worker_count
 
+pytestmark = pytest.mark.screen
+
 GAMES = 5  # two workers have two and three of them
 # Short episodes, so that there are many restarts, and everything that can be seen.
 CONFIG = {"steps": 20, "observe": ["map", "frame", "readings", "menu"]}

@@ -12,6 +12,8 @@ from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fields
 from ludus.worlds.city.profile_schema import GameProfile
 
+pytestmark = pytest.mark.screen
+
 GOOD = (4, 3)  # a lot beside the houses
 
 

@@ -19,6 +19,8 @@ from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile, operations
 
+pytestmark = pytest.mark.screen
+
 PROFILE = load_profile("micropolis")
 FIRST_TILE = (39, 35)  # of the map, in the upper left cell of the view
 WIDE_LAND = 47  # a seed whose view is three quarters bare land

@@ -17,6 +17,8 @@ from ludus.worlds.city.drivers.x11 import X11Driver
 from ludus.worlds.city.perception.pictures import LearnedPictures
 from ludus.worlds.city.profile_schema import GameProfile
 
+pytestmark = pytest.mark.screen
+
 PROGRAM = Path(__file__).with_name("micropolis_parents.py")
 SIDE_BY_SIDE, CYCLES = 2, 10  # twenty games in all
 End: TypeAlias = Callable[[int, int], object]

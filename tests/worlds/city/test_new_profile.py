@@ -28,6 +28,8 @@ from ludus.worlds.city.perception.pictures import png
 from ludus.worlds.city.perception.reading import Date, Field
 from ludus.worlds.city.profile_schema import GameProfile
 
+pytestmark = pytest.mark.screen
+
 TYPED = ("funds", "population", "date")
 GRAY = np.full((60, 400, 3), 200, np.uint8)
 

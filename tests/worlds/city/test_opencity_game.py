@@ -14,6 +14,8 @@ from ludus.worlds.city.perception.reader import OcrWorker, RapidOcr, profile_fie
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
 
+pytestmark = pytest.mark.screen
+
 PROFILE = load_profile("opencity")
 LOTS = profile_catalogue(PROFILE, ["build"], "lots", None)
 FLAT_LAND = 9  # a seed

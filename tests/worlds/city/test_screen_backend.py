@@ -26,6 +26,8 @@ from ludus.worlds.city.perception.reading import Date, Reading, Value
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.screen_backend import Look, Outcome, ScreenBackend, ScreenGame
 
+pytestmark = pytest.mark.screen
+
 MAGENTA = (255, 0, 255)  # what the toy game builds
 
 

@@ -18,6 +18,8 @@ from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile, Rest
 from ludus.worlds.city.screen.xserver import Window
 
+pytestmark = pytest.mark.screen
+
 
 def bits(driver: X11Driver, region: str) -> int:
     """The number that the toy game shows as eight boxes."""

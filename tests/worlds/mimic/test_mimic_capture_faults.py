@@ -20,6 +20,8 @@ from ludus.worlds.mimic.config import MimicConfig
 from ludus.worlds.mimic.model import make_walker
 from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES, MAX_FRAMES
 
+pytestmark = pytest.mark.fault
+
 MIB = 1 << 20
 WALKER = make_walker(MimicConfig())
 

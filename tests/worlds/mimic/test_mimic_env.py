@@ -20,6 +20,8 @@ from ludus.worlds.mimic.observation import euler_angles, joint_reflection
 from ludus.worlds.mimic.physics import MujocoPhysics
 from ludus.worlds.mimic.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.train
+
 JOINTS = 8
 
 

@@ -19,6 +19,8 @@ from ludus.worlds.mimic.walk_recording import DIRECTIONS, Recovery, push_recover
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.browser
+
 __all__ = ["browser"]
 
 

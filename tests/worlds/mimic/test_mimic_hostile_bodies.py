@@ -24,6 +24,8 @@ from ludus.envs.stored import ALLOW_VARIABLE, allow_files
 from ludus.worlds.mimic import body_file
 from ludus.worlds.mimic.body_file import read_spec
 
+pytestmark = pytest.mark.fault
+
 MEMORY_BYTES = 512 << 20  # what refusing one body may take beyond what the process has
 SECONDS = 15.0  # of CPU time; the compiler is stopped after 10
 

@@ -17,6 +17,8 @@ from ludus.worlds.mimic.motion.footsteps import Gait
 from ludus.worlds.mimic.motion.library import ENTRIES, library_clip, library_reference
 from ludus.worlds.mimic.motion.planner import centre_of_mass, plan_gait
 
+pytestmark = pytest.mark.train
+
 BODIES = {kind: make_walker(MimicConfig(walker=kind)) for kind in WALKERS}  # type: ignore[arg-type]
 MADE = [
     (kind, name)

@@ -18,6 +18,8 @@ from ludus.worlds.mimic.motion.files import read_csv
 from ludus.worlds.mimic.motion.motion import load_motion
 from ludus.worlds.mimic.motion.table import MAX_FILE_BYTES, MAX_FRAMES
 
+pytestmark = pytest.mark.fault
+
 MIB = 1 << 20
 NAMES = b"# rate_hz: 100\nright_hip_deg,right_knee_deg,right_ankle_deg\n"
 

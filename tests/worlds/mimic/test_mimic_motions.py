@@ -14,6 +14,8 @@ from ludus.worlds.mimic.browser import describe
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.metrics import METRICS
 
+pytestmark = pytest.mark.train
+
 TWO = ("walk", "stand")
 SIDES = ("side-left", "walk", "side-right")
 

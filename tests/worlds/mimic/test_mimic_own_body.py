@@ -15,6 +15,8 @@ from ludus.worlds.mimic.display import REPLAY_VIEW
 from ludus.worlds.mimic.env import MimicEnv
 from ludus.worlds.mimic.reference import PHASES
 
+pytestmark = pytest.mark.train
+
 ROBOT = Path(__file__).parents[3] / "examples" / "own_body.xml"
 KINDS = {"hip": "hip", "hip_frontal": "swing", "knee": "knee", "ankle": "ankle"}
 JOINTS = {f"{side}_{kind}": f"{name}_{side}" for side in ("right", "left") for kind, name in KINDS.items()}

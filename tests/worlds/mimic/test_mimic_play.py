@@ -34,6 +34,8 @@ from ludus.worlds.mimic.steering import SteeredEnv
 if TYPE_CHECKING:
     from tests.commands import Commands
 
+pytestmark = pytest.mark.browser
+
 __all__ = ["browser"]
 
 DATA = "document.documentElement.dataset"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ludus.worlds.mimic.device_step import DeviceStep
     from ludus.worlds.mimic.warp_physics import WarpPhysics
 
+pytestmark = pytest.mark.compile
+
 # MuJoCo Warp takes seconds to import, and every worker of pytest-xdist loads this file: the tests import it.
 if importlib.util.find_spec("mujoco_warp") is None:
     pytest.skip("the package mujoco-warp is missing: pip install -e '.[mimic-gpu]'", allow_module_level=True)

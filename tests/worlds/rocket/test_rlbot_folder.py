@@ -39,6 +39,8 @@ from ludus.worlds.rocket.rlbot.packet import Packet, Physics, PlayerInfo
 from ludus.worlds.rocket.rlbot.pilot import AgentDecider, rocket_settings
 from ludus.worlds.rocket.rlbot.recording import FIELD, read_recording
 
+pytestmark = pytest.mark.train
+
 FILES = {"bot.toml", "loadout.toml", "bot.py", "agent.ludus", "player.json", "recording.json", "README.md"}
 SETTINGS: dict[str, Any] = {"mode": "1v2", "input_delay_ticks": 2, "episode": "match"}
 

@@ -17,6 +17,8 @@ from ludus.worlds.rocket.rules import Control
 if TYPE_CHECKING:
     from tests.worlds.rocket.conftest import MakePitch, Pitch
 
+pytestmark = pytest.mark.train
+
 THINKERS = ("chaser", "shooter", "goalkeeper", "support")
 
 

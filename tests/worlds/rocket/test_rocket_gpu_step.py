@@ -13,6 +13,8 @@ from ludus.worlds.rocket.env import RocketEnv
 from ludus.worlds.rocket.kernels.structs import Ball
 from ludus.worlds.rocket.rules import SETTERS
 
+pytestmark = pytest.mark.compile
+
 GAMES = 60
 SETTINGS: dict[str, dict[str, Any]] = {
     "goals": {"mode": "2v2", "setters": dict.fromkeys(SETTERS, 1.0), "no_touch_s": 6.0, "input_delay_ticks": 3},

@@ -16,6 +16,8 @@ from benchmarks.rocket_rival import PLANES, VOID, Numbers, Scenes, rival_tracks
 
 from ludus.worlds.rocket.rules import Control
 
+pytestmark = pytest.mark.train
+
 pytest.importorskip("RocketSim", reason="the package rocketsim is missing: pip install -e '.[rocket-oracle]'")
 
 GAMES = 16

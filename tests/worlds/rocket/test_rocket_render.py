@@ -19,6 +19,8 @@ from ludus.worlds.rocket.rendering.director import VIEWS, Director, History
 from ludus.worlds.rocket.rendering.palette import TEAMS
 from ludus.worlds.rocket.view import BallView, CarView, MatchView, PadView, Vector
 
+pytestmark = pytest.mark.train
+
 Image = NDArray[np.uint8]
 SIZE = (1280, 720)
 ALONG_Y = (0.0, 0.0, math.sqrt(0.5), math.sqrt(0.5))

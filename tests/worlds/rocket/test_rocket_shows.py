@@ -23,6 +23,8 @@ from ludus.evaluation.trajectory import match_trajectory
 from ludus.evaluation.window import Input, Window
 from ludus.worlds.rocket.env import RocketEnv
 
+pytestmark = pytest.mark.train
+
 SHORT = {"episode": "match", "match_s": 1.0, "overtime_s": 0, "threads": 1}  # 15 decisions
 
 

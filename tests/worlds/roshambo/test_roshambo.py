@@ -10,6 +10,8 @@ from ludus.envs.base import BatchedEnv
 from ludus.envs.check import CheckOptions, check_env
 from ludus.worlds.roshambo.rules import observation_fields
 
+pytestmark = pytest.mark.train
+
 ROCK, PAPER, SCISSORS = range(3)
 
 

@@ -15,6 +15,8 @@ from ludus.evaluation.players import find_player
 from ludus.worlds.roshambo.env import RoshamboEnv
 from ludus.worlds.roshambo.openspiel import OPENSPIEL_BOTS
 
+pytestmark = pytest.mark.train
+
 NEEDS = pytest.mark.skipif(
     find_spec("pyspiel") is None, reason="the package open_spiel is missing: pip install -e '.[openspiel]'"
 )
