@@ -4,7 +4,8 @@ BIN := .venv/bin
 CORE := .venv/.core
 WINDOW := .venv/.window
 READY := .venv/.ready
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+WORKERS := $(shell expr $(CORES) + 2)
 
 # Tests start many processes: each would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -23,19 +24,21 @@ test: $(READY)
 	$(MAKE) --no-print-directory --jobs=2 lint fast
 
 # Everything else, by what it needs: training, a browser, a screen, Ray, compilers, packages, faults. A few of these marks
-# only: make test-rest MARKS="train or ray".
+# only: make test-rest MARKS="train or ray". Two processes more than there are cores: tests wait for other processes,
+# screens and disks a fifth of the time.
 test-rest: $(READY)
-	$(PYTEST) -m "($(MARKS)) and not slow" --durations 60
+	$(PYTEST) -n $(WORKERS) -m "($(MARKS)) and not slow" --durations 60
 
 test-all: test test-rest
 
-MARKS ?= train or browser or screen or ray or compile or package or fault
+HEAVY := train or browser or screen or ray or compile or package or fault
+MARKS ?= $(HEAVY)
 
+# Every process collects all tests, 40 CPU seconds each: no more of them than cores.
 fast: $(READY)
-	$(PYTEST) -m "not ($(MARKS) or slow)"
+	$(PYTEST) -n $(CORES) -m "not ($(HEAVY) or slow)"
 
-# Two processes more than there are cores: a fifth of the time tests wait for processes, screens and disks.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --dist loadfile
 
 # What mypy knows of libraries is kept for all clones of a user: it goes by the content of files, and not by their paths.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ludus-mypy

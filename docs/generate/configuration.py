@@ -70,8 +70,8 @@ _SAME = {"curriculum[].rewards": "rewards", "curriculum[].exploration": "policy.
 
 def configuration_page() -> str:
     """Return the page."""
-    models = [("", TrainConfig), *((f"{key}.", model) for key, model in sections(TrainConfig))]
-    check_justified([f"{prefix}{name}" for prefix, model in models for name in model.model_fields])
+    paths = [*TrainConfig.model_fields]
+    check_justified(paths + [f"{key}.{name}" for key, model in sections(TrainConfig) for name in model.model_fields])
     parts = [_HEAD, "## The run { #run }", null_for_none(_run_table())]
     for key, model in sections(TrainConfig):
         level = "##" if "." not in key else "###"

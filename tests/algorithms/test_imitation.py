@@ -13,6 +13,8 @@ from ludus.envs.registry import make_env
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 POLICY = PolicyConfig.model_validate({"net_arch": {"pi": [8], "vf": [8]}})
 
 

@@ -16,6 +16,8 @@ from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 from ludus.rollout.buffer import RolloutBuffer
 
+pytestmark = pytest.mark.compile
+
 STEPS, ROWS = 12, 5  # 60 frames, minibatches of 20: not a multiple of the lanes
 ACTION_SPACES: dict[str, spaces.Space[Any]] = {
     "categorical": spaces.Discrete(5),

@@ -21,6 +21,8 @@ from ludus.policies.policy import Policy
 from ludus.rollout.advantages import compute_gae
 from ludus.rollout.buffer import RolloutBuffer
 
+pytestmark = pytest.mark.train
+
 STEPS, ROWS, SIZE = 32, 4, 16
 SETTINGS: dict[str, Any] = {
     "n_steps": STEPS,

@@ -8,6 +8,8 @@ from ludus.analysis.probe import Probe, fit_probe
 from ludus.analysis.recording import Recording
 from ludus.core.intervals import Interval
 
+pytestmark = pytest.mark.train
+
 STEP_S, SAMPLES, MATCHES = 0.1, 200, 12
 
 

@@ -17,6 +17,8 @@ from ludus.analysis.probe import (
 )
 from ludus.core.errors import ConfigError, MissingDependencyError
 
+pytestmark = pytest.mark.train
+
 Floats = NDArray[np.float32]
 SAMPLES, MATCHES, STYLES = 10, 24, 3
 LABELS = np.repeat(np.arange(STYLES), MATCHES // STYLES)

@@ -16,6 +16,8 @@ from ludus.policies.agent import Agent
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:

@@ -16,6 +16,8 @@ from ludus.training.api import TrainedRun
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.train
+
 MakeAgent = Callable[[str], Path]
 DUEL: dict[str, Any] = {
     "world": {"name": "duel", "num_envs": 16, "settings": {"rounds": 7}},

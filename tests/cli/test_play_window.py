@@ -20,6 +20,8 @@ from ludus.worlds.brawl.env import BrawlEnv
 from ludus.worlds.brawl.rules import Key
 from ludus.worlds.rocket.env import RocketEnv
 
+pytestmark = pytest.mark.screen
+
 SIZE = (1366, 800)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.compile
+
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from ludus.store import load_checkpoint, save_checkpoint
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 MakeAgent = Callable[[str], Path]
 MOVES = ("stone", "paper", "scissors")

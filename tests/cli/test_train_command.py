@@ -17,6 +17,8 @@ from ludus.store import verify_checkpoint
 from ludus.training import run_folder
 from ludus.training.loggers.progress import duration
 
+pytestmark = pytest.mark.train
+
 Run = Callable[..., tuple[int, str, str]]
 
 TINY = (

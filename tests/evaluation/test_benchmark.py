@@ -14,6 +14,8 @@ from ludus.evaluation.suite import Suite, SuiteRow, find_suite, load_suite, suit
 from ludus.policies.agent import Agent
 from ludus.policies.policy import Policy
 
+pytestmark = pytest.mark.train
+
 MakePolicy = Callable[..., Policy]
 ROCK, PAPER = [9.0, -9.0, -9.0], [-9.0, 9.0, -9.0]
 

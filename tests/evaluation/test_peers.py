@@ -7,6 +7,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.train
+
 ROOT = Path(__file__).parents[2]
 
 

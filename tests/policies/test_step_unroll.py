@@ -8,6 +8,8 @@ from ludus.envs.base import BatchedEnv
 from ludus.policies.config import PolicyConfig
 from ludus.policies.policy import Policy, clone_recurrent_state, reset_recurrent_state
 
+pytestmark = pytest.mark.train
+
 STEPS, BEFORE, ROWS = 32, 20, 6
 
 

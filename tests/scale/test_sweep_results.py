@@ -15,6 +15,8 @@ from ludus.scale.results import SweepResults, TrialRecord, importance_of, read_r
 from ludus.scale.sweep import TrialStudy
 from ludus.training.presets import load_run_config
 
+pytestmark = pytest.mark.ray
+
 RATE, EPOCHS = "ppo.learning_rate", "ppo.n_epochs"
 
 

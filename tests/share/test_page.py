@@ -21,6 +21,8 @@ from ludus.policies.shipped import agent_path
 from ludus.share.page import SharedPlayer, _spread, _that_fit, share_agent
 from ludus.store import load_checkpoint, save_checkpoint
 
+pytestmark = pytest.mark.compile
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 

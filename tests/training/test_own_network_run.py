@@ -19,6 +19,8 @@ from ludus.training.components import Components
 from ludus.training.config import TrainConfig
 from ludus.training.loop import Trainer, train
 
+pytestmark = pytest.mark.train
+
 SETTINGS: dict[str, Any] = {
     "world": {"name": "duel-v1", "num_envs": 16},
     "total_env_steps": 1024,

@@ -14,6 +14,8 @@ from ludus.store import load_checkpoint
 from ludus.training import BaseCallback, Iteration, TrainConfig, Trainer, train
 from ludus.training.preflight import verify
 
+pytestmark = pytest.mark.train
+
 GAMES, STEPS, ROUNDS = 8, 12, 3
 
 

@@ -17,6 +17,8 @@ from ludus.rewards.step_info import StepInfo
 from ludus.training.components import make_rewards
 from ludus.training.presets import load_run_config
 
+pytestmark = pytest.mark.fault
+
 
 def trained_rewards(world: str, spec: EnvSpec) -> Any:
     """The rewards of `ludus train WORLD`, as its preset says."""

@@ -19,6 +19,8 @@ from ludus.envs.adapters import register_gymnasium
 from ludus.envs.adapters.gymnasium_env import LudusEnv, LudusVectorEnv
 from ludus.envs.registry import make_env
 
+pytestmark = pytest.mark.train
+
 WORLDS = ["Dig-v1", "Duel-v1", "Endless-v1", "Identity-v1", "Point-v1", "Recall-v1", "Rps-v1"]
 
 

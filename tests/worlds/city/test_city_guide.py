@@ -18,6 +18,8 @@ from ludus.training.presets import load_run_config
 from ludus.worlds.city.env import CityEnv
 from ludus.worlds.city.guide import Advice, Scene, advised, guide
 
+pytestmark = pytest.mark.train
+
 PLUGIN = '''
 """A guide that saves money, and builds homes otherwise."""
 

@@ -13,6 +13,8 @@ from ludus.worlds.city.interface.theme import RESOLUTIONS, THEMES
 from ludus.worlds.city.perception.embedded import Said, ThemeReader
 from ludus.worlds.city.perception.pictures import opencv
 
+pytestmark = pytest.mark.train
+
 SHARES = {"turn": 0.7, "share.all": 0.5, "share.road": 0.4, "share.residential": 0.1}
 OPEN_KINDS = {"wait", "explore_menu", "click_element", "random_click", "observe", "escape"}
 

@@ -19,6 +19,8 @@ from ludus.worlds.city.perception.reader import ProfileReader
 from ludus.worlds.city.profile import load_profile
 from ludus.worlds.city.profile_schema import GameProfile
 
+pytestmark = pytest.mark.screen
+
 PROFILE = load_profile("micropolis")
 CLICKABLE = ("tool", "menu", "field", "scroll")
 READ = ("date", "funds", "tax", "population")

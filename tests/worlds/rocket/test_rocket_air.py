@@ -10,6 +10,8 @@ from benchmarks.rocket_lab import Track, drive, lone_car
 
 from ludus.worlds.rocket.rules import GRAVITY, Control
 
+pytestmark = pytest.mark.compile
+
 ROOT = Path(__file__).parents[3]
 
 

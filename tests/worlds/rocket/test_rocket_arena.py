@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ludus.worlds.rocket.rules import BALL_MAX_SPEED, BALL_RADIUS, CORNER_FILLET
 
+pytestmark = pytest.mark.compile
+
 Points = NDArray[np.float32]
 ROOT = math.sqrt(0.5)
 

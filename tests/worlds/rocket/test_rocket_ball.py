@@ -9,6 +9,8 @@ from torch import Tensor
 
 from ludus.worlds.rocket.rules import BALL_MAX_SPEED, BALL_MAX_SPIN, BALL_RADIUS
 
+pytestmark = pytest.mark.compile
+
 GAMES = 400
 MIRRORS = {
     "mirrored in x": ((-1.0, 1.0, 1.0), (1.0, -1.0, -1.0)),  # spins are axial: they mirror the other way

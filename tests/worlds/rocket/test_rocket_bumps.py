@@ -9,6 +9,8 @@ from torch import Tensor
 
 from ludus.worlds.rocket.kernels.car_car import Contact
 
+pytestmark = pytest.mark.compile
+
 GAMES = 400
 HIGH = 1000.0
 LOOK = {"y": (0.0, 0.0, 0.5**0.5, 0.5**0.5), "x": (0.0, 0.0, 0.0, 1.0), "-y": (0.0, 0.0, -(0.5**0.5), 0.5**0.5)}

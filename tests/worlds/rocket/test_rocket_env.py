@@ -20,6 +20,8 @@ from ludus.worlds.rocket.kernels.structs import Ball, Car, Match
 if TYPE_CHECKING:
     from tests.worlds.rocket.conftest import MakePitch, Pitch
 
+pytestmark = pytest.mark.compile
+
 
 @pytest.mark.parametrize(
     "config",

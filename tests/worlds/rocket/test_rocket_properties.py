@@ -17,6 +17,8 @@ from ludus.worlds.rocket.rules import BALL_MAX_SPEED, BALL_MAX_SPIN, CAR_MAX_SPE
 if TYPE_CHECKING:
     from tests.worlds.rocket.conftest import MakePitch, Pitch
 
+pytestmark = pytest.mark.compile
+
 ALL_SCENES = dict.fromkeys(SETTERS, 1.0)
 MIRRORED_PADS = [PADS.index((0.0 - x, y)) for x, y in PADS]
 
