@@ -68,7 +68,7 @@ class World:
             scripts bring their own physics.
         styles: What the strategy analysis knows about opponents that switch styles, and about observation fields.
         commands: Extra commands as Typer apps or functions, by name: `gait` of mimic becomes `ludus mimic gait`.
-        checks: Checks of `ludus doctor --install`, by name: functions that return what they found, or raise a
+        checks: Checks of `ludus doctor --installation`, by name: functions that return what they found, or raise a
             `LudusError`.
     """
 
