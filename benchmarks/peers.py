@@ -165,8 +165,9 @@ class Side:
 def side(python: str, name: str, options: Mapping[str, Any]) -> Iterator[Side]:
     """Start a workload on one core; end it afterwards."""
     environment = os.environ | ONE_THREAD
-    if python != sys.executable:
-        environment.pop("PYTHONPATH", None)  # the peers' interpreters must not see our packages
+    environment.pop("PYTHONPATH", None)  # the peers' interpreters must not see our packages
+    if python == sys.executable:
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     with TemporaryDirectory() as folder:
         if MESHES in options.values():
             write_meshes(Path(folder))

@@ -8,8 +8,8 @@ time of the watcher per second of training, which other work disturbs less, is p
 
 With `--matches` the newest agent also plays its matches, and gets a new checkpoint every ten iterations.
 
-    python benchmarks/watch_cost.py
-    python benchmarks/watch_cost.py --matches --iterations 60
+    PYTHONPATH=. python benchmarks/watch_cost.py
+    PYTHONPATH=. python benchmarks/watch_cost.py --matches --iterations 60
 """
 
 import argparse
